@@ -45,9 +45,10 @@ fn archives_come_in_beside_a_server_and_without_one() {
         let public_id = inbox.path.rsplit('/').next().unwrap();
         let done = import(&home, public_id, &at("one.eml")).succeeded();
         assert_eq!(done.stdout, "Imported 1 message.\n");
-        let path = at("one.eml");
+        let (other, path) = (message("Another letter", "told"), at("other.eml"));
+        fs::write(&path, &other).unwrap();
         let told = home.run(&["import", public_id, path.to_str().unwrap(), "--json"]).succeeded().json();
-        assert_eq!((&told["imported"], &told["bytes"]), (&json!(1), &json!(single.len())), "{told}");
+        assert_eq!((&told["imported"], &told["bytes"]), (&json!(1), &json!(other.len())), "{told}");
         inbox.assert_readable(&server, "One letter", &single, "sealed");
         server.stop();
 

@@ -9,7 +9,7 @@ use crate::tools::Tool;
 /// Words that models use for the same thing. The first that the tool takes was meant.
 const SYNONYMS: [&[&str]; 17] = [
     &["mailboxid", "mailbox", "inbox", "inboxid", "mailboxaddress", "mailboxemail", "address", "accountid"],
-    &["emailid", "email", "messageid", "message", "mailid", "msgid", "source_email_id"],
+    &["emailid", "email", "messageid", "message", "mailid", "msgid"],
     &["threadid", "thread", "conversation"],
     &["conversationid", "conversation", "chatid"],
     &["query", "q", "search", "searchquery", "keywords", "term", "text"],

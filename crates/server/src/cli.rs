@@ -203,7 +203,10 @@ fn usage_failure(refused: &clap::Error) -> Failure {
         _ => message,
     };
     let fix = parts.next().map(str::trim).filter(|_| refused.kind() != ErrorKind::MissingSubcommand);
-    let fix = fix.filter(|fix| fix.len() < 500).unwrap_or("Add --help to see commands and options.");
+    let fix = fix
+        .map(|fix| fix.trim_start_matches("tip: "))
+        .filter(|fix| fix.len() < 500)
+        .unwrap_or("Add --help to see commands and options.");
     Failure::new(message).with_code("usage").with_fix(fix)
 }
 

@@ -67,7 +67,7 @@ Examples:
 pub(super) const KEY_CREATE: &str = "\
 Examples:
   agent-mailbox admin key create --workspace you@example.com
-  agent-mailbox admin key create --workspace you@example.com --name agent --role member --expires-in 30d";
+  agent-mailbox admin key create --workspace you@example.com --role member --expires-in 30d";
 
 pub(super) const TRACE: &str = "\
 Examples:
@@ -141,6 +141,6 @@ pub(super) fn with_groups(command: Command) -> Command {
             let _ = writeln!(template, "  {name:<12} {}", about(name));
         }
     }
-    template.push_str("\n{options}{after-help}");
+    template.push_str("\nGlobal options:\n{options}{after-help}");
     command.help_template(template)
 }

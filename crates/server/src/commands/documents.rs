@@ -1,6 +1,7 @@
 //! `completions` and `man`: texts made from the command line itself.
 
 use std::{
+    fmt::Write as _,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -59,7 +60,19 @@ fn page(command: &clap::Command) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let page = clap_mangen::Man::new(command.clone()).manual("Agent Mailbox").source("Agent Mailbox");
     page.render(&mut text).map_err(|error| Failure::new(format!("Cannot make the manual page: {error}")))?;
-    Ok(text)
+    Ok(ascii(&String::from_utf8_lossy(&text)).into_bytes())
+}
+
+/// Characters beyond ASCII as roff writes them, whatever encoding the reader's `man` expects.
+fn ascii(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut page, letter| {
+        if letter.is_ascii() {
+            page.push(letter);
+        } else {
+            let _ = write!(page, "\\[u{:04X}]", u32::from(letter));
+        }
+        page
+    })
 }
 
 /// A command and all below it, each with its whole name: `agent-mailbox-admin-key`.
