@@ -179,10 +179,63 @@ async fn conversations_are_moved_marked_and_deleted(engine: Engine) {
     assert!(ada.page(&mailbox.at("f/archive")).await.contains(&thread));
     act("trash", "archive").await;
     assert!(ada.page(&mailbox.at("f/trash")).await.contains(&thread));
-    act("delete", "trash").await;
+    assert!(act("delete", "trash").await.header("hx-trigger").contains("confirm"));
+    assert!(ada.page(&mailbox.at("f/trash")).await.contains(&thread));
+    let fields = [("thread", thread.as_str()), ("action", "delete"), ("folder", "trash"), ("confirmed", "1")];
+    assert_eq!(ada.partial(&mailbox.at("act"), &fields).await.status, 204);
     assert!(!ada.page(&mailbox.at("f/trash")).await.contains(&thread));
     // What is refused is told on the page that is open.
     let refused = act("archive", "inbox").await;
     assert_eq!((refused.status, refused.header("hx-reswap")), (200, "none"));
     assert!(refused.header("hx-trigger").contains("failed"), "{}", refused.header("hx-trigger"));
+}
+
+/// rules: CONSOLE-1, CONSOLE-18
+#[both_engines]
+async fn without_a_script_a_page_asks_before_something_is_deleted(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    server.receive(&mailbox.address, html("Hello")).await;
+    let thread = thread(&ada, &mailbox).await;
+    let back = mailbox.at("f/trash");
+    ada.form(&mailbox.at("act"), &[("thread", &thread), ("action", "trash"), ("folder", "inbox")]).await;
+    let fields = [("thread", thread.as_str()), ("action", "delete"), ("folder", "trash"), ("back", &back)];
+    let asked = ada.form(&mailbox.at("act"), &fields).await;
+    let page = asked.text();
+    assert_eq!(asked.status, 200, "{page}");
+    assert!(
+        page.contains("<h1>Delete this conversation?</h1>") && page.contains("Delete conversation</button>"),
+        "{page}"
+    );
+    // The same form again, with everything that was in it.
+    for part in [
+        format!("action=\"{}\"", mailbox.at("act")),
+        format!("name=\"thread\" value=\"{thread}\""),
+        "name=\"action\" value=\"delete\"".to_owned(),
+        "name=\"confirmed\" value=\"1\"".to_owned(),
+        format!("href=\"{back}\""),
+    ] {
+        assert!(page.contains(&part), "{part} in {page}");
+    }
+    assert!(ada.page(&back).await.contains(&thread));
+    let asked = ada.form(&mailbox.at("empty-trash"), &[]).await.text();
+    assert!(asked.contains("<h1>Empty Trash?</h1>"), "{asked}");
+    assert!(ada.page(&back).await.contains(&thread));
+    let done = ada.form(&mailbox.at("empty-trash"), &[("confirmed", "1")]).await;
+    assert_eq!((done.status, done.header("location")), (303, back.as_str()));
+    assert!(
+        super::person::cookies(&done)[0].contains("1%20message%20deleted"),
+        "{:?}",
+        super::person::cookies(&done)
+    );
+    assert!(!ada.page(&back).await.contains(&thread));
+    // A form can say what its question is about; that stays text.
+    let words =
+        [("confirm_title", "Delete <b>it</b>?"), ("confirm_text", "Gone."), ("confirm_button", "Delete it")];
+    let page = ada.form(&mailbox.at("empty-trash"), &words).await.text();
+    assert!(
+        !page.contains("<b>it</b>") && page.contains("Gone.") && page.contains("Delete it</button>"),
+        "{page}"
+    );
 }

@@ -2,31 +2,66 @@
 
 import { toast } from "./toast.js";
 
-/** Asks before something is done for good. */
-export function confirmed(text, button) {
+/** What a form or its button asks before it is sent: { title, text, button, typed }, or null. */
+function questionOf(form, submitter) {
+  const field = (name) => form.querySelector(`input[name=${name}]`)?.value || "";
+  const from = submitter?.dataset.confirm ? submitter : form;
+  if (from.dataset.confirm) {
+    const { confirm, confirmText, confirmButton, confirmTyped } = from.dataset;
+    // One text alone says what happens; with two, the first is verb and object.
+    return confirmText ? { title: confirm, text: confirmText, button: confirmButton, typed: confirmTyped }
+      : { title: "Are you sure?", text: confirm, button: confirmButton, typed: confirmTyped };
+  }
+  const title = field("confirm_title");
+  return title ? { title, text: field("confirm_text"), button: field("confirm_button"), typed: form.dataset.confirmTyped } : null;
+}
+
+/** Asks before something is done for good; resolves to null, or to what was typed. */
+export function confirmed({ title, text, button, typed = "" }) {
   const dialog = document.getElementById("confirm");
-  if (!dialog) return Promise.resolve(window.confirm(text));
+  if (!dialog) return Promise.resolve(window.confirm(`${title} ${text}`) ? typed : null);
+  const [yes, input] = [dialog.querySelector("#confirm-yes"), dialog.querySelector("#confirm-typed")];
+  dialog.querySelector("#confirm-title").textContent = title;
   dialog.querySelector("#confirm-text").textContent = text;
-  dialog.querySelector("#confirm-yes").textContent = button || "Delete";
+  yes.textContent = button || "Delete";
+  dialog.querySelector("#confirm-typing").hidden = !typed;
+  dialog.querySelector("#confirm-typing strong").textContent = typed;
+  input.value = "";
+  input.oninput = () => { yes.disabled = input.value.trim() !== typed; };
+  input.oninput();
+  // Enter would press the first button, which is Cancel.
+  input.onkeydown = (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    yes.click();
+  };
   dialog.returnValue = "no";
   dialog.showModal();
-  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+  if (typed) input.focus();
+  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes" ? input.value : null), { once: true }));
+}
+
+/** Sends a form with fields that it does not show. */
+function sendWith(form, submitter, fields) {
+  const added = Object.entries(fields).map(([name, value]) => Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+  form.append(...added);
+  form.dataset.sure = "1";
+  form.requestSubmit(submitter || undefined);
+  delete form.dataset.sure;
+  for (const one of added) one.remove();
 }
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  const asks = event.submitter?.dataset.confirm || form.dataset.confirm;
-  if (!asks || form.dataset.sure) return;
+  const question = form.dataset.sure ? null : questionOf(form, event.submitter);
+  if (!question) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  const button = event.submitter?.dataset.confirmButton || form.dataset.confirmButton;
-  if (!(await confirmed(asks, button))) return;
+  const typed = await confirmed(question);
+  if (typed === null) return;
   // A list may have come anew while the question was open.
   const same = form.isConnected ? form : document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
-  if (!same) return;
-  same.dataset.sure = "1";
-  same.requestSubmit(same === form ? event.submitter || undefined : undefined);
-  delete same.dataset.sure;
+  if (same) sendWith(same, same === form ? event.submitter : null, { confirmed: "1", typed });
 }, true);
 
 // A form that is on its way says so, and is not sent twice.
@@ -43,12 +78,6 @@ document.addEventListener("submit", (event) => {
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   for (const button of document.querySelectorAll(".btn.busy")) button.classList.remove("busy");
-});
-
-document.body.addEventListener("htmx:confirm", async (event) => {
-  if (!event.detail.question) return;
-  event.preventDefault();
-  if (await confirmed(event.detail.question, event.detail.elt.dataset.confirmButton)) event.detail.issueRequest(true);
 });
 
 document.body.addEventListener("toast", (event) => toast(event.detail.text, event.detail.kind));

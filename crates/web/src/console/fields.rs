@@ -46,6 +46,11 @@ impl Fields {
         self.0.push((name, value));
     }
 
+    /// All fields, in their order.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The value of a field; empty when it is missing.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)

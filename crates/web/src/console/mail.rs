@@ -19,13 +19,14 @@ use operations::{Error, Result, drafts, emails, labels, search, threads};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, ask, confirmed},
     fields::{Fields, input},
     links::{encoded, safe_next},
     page::{self, html, nothing, with_header},
     reader::{self, Reader},
     shell::{Shell, SideFolder},
     sidebar::fill_sidebar,
-    text::{marked, people, person},
+    text::{counted, marked, people, person, plural},
     time::{When, Zone, number},
     visit::Visit,
 };
@@ -354,24 +355,40 @@ fn title(view: &View, shell: &Shell) -> String {
 
 /// Applies an action to conversations.
 async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
-    let back = format!("/console/m/{}/f/inbox", encoded(&mailbox));
-    let work = async {
-        let fields = Fields::read(request).await?;
-        let said = change(&visit, &mailbox, &fields).await?;
-        let back = fields.given("back").map(safe_next).map(ToOwned::to_owned);
-        Ok::<_, Error>((back, said))
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
     };
-    match work.await {
-        Ok((_, said)) if page::is_partial(&visit.headers) => {
+    let inbox = format!("/console/m/{}/f/inbox", encoded(&mailbox));
+    let back = fields.given("back").map_or(inbox.as_str(), safe_next);
+    if fields.get("action") == "delete"
+        && let Some(asked) = ask_deletion(&visit, &fields, back)
+    {
+        return asked;
+    }
+    match change(&visit, &mailbox, &fields).await {
+        Ok(said) if page::is_partial(&visit.headers) => {
             let toast = json!({ "toast": { "kind": "done", "text": said }, "mail-news": {} });
             let quiet = json!({ "mail-news": {} });
             let trigger = if said.is_empty() { quiet } else { toast };
             with_header(nothing(), "hx-trigger", &page::ascii_json(&trigger))
         }
-        outcome => {
-            visit.act(&back, async { outcome.map(|(to, said)| (to.unwrap_or(back.clone()), said)) }).await
-        }
+        outcome => visit.act(back, async { outcome.map(|said| (back.to_owned(), said)) }).await,
     }
+}
+
+/// Asks before conversations are deleted for good.
+fn ask_deletion(visit: &Visit, fields: &Fields, back: &str) -> Option<Response> {
+    let count = i64::try_from(fields.all("thread").len()).unwrap_or(i64::MAX);
+    let what = if count == 1 { "this conversation".to_owned() } else { counted(count, "conversation") };
+    let question = Question {
+        title: &format!("Delete {what}?"),
+        text: "This cannot be undone.",
+        button: &format!("Delete {}", plural(count, "conversation")),
+        cancel: back,
+        typed: "",
+    };
+    ask(visit, fields, &question)
 }
 
 async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String> {
@@ -464,13 +481,22 @@ async fn relocate(
     Ok(said.to_owned())
 }
 
-async fn empty_trash(visit: Visit, Path(mailbox): Path<String>) -> Response {
+async fn empty_trash(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
     let back = format!("/console/m/{}/f/trash", encoded(&mailbox));
-    visit
-        .act(&back, async {
-            let deleted =
-                emails::empty_trash(visit.app(), &visit.call(&emails::EMPTY_TRASH)?, &mailbox).await?;
-            Ok((back.clone(), format!("{} mails deleted for good.", number(deleted.deleted_count))))
-        })
-        .await
+    let question = Question {
+        title: "Empty Trash?",
+        text: "Everything in Trash is deleted. This cannot be undone.",
+        button: "Empty Trash",
+        cancel: &back,
+        typed: "",
+    };
+    let empty = async |_| {
+        let work = async {
+            let call = visit.call(&emails::EMPTY_TRASH)?;
+            let deleted = emails::empty_trash(visit.app(), &call, &mailbox).await?;
+            Ok((back.clone(), format!("{} deleted.", counted(deleted.deleted_count, "message"))))
+        };
+        visit.act(&back, work).await
+    };
+    confirmed(&visit, request, &question, empty).await
 }

@@ -9,6 +9,7 @@ mod assets;
 mod auth;
 mod chart;
 mod compose;
+mod confirm;
 mod domains;
 mod events;
 mod fields;

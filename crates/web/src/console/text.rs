@@ -4,6 +4,27 @@ use std::fmt::Write as _;
 
 use mail::html::escape;
 
+use super::time::number;
+
+/// A number with its noun: "1 conversation", "3 conversations", "2 replies", "5 mailboxes".
+pub(super) fn counted(count: i64, noun: &str) -> String {
+    format!("{} {}", number(count), plural(count, noun))
+}
+
+/// A noun in the form that fits a number.
+pub(super) fn plural(count: i64, noun: &str) -> String {
+    if count == 1 {
+        return noun.to_owned();
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if noun.ends_with(['s', 'x', 'z']) || noun.ends_with("ch") || noun.ends_with("sh") => {
+            format!("{noun}es")
+        }
+        _ => format!("{noun}s"),
+    }
+}
+
 /// The name and the address of `Name <address>`; the address for both when there is no name.
 pub(super) fn person(text: &str) -> (String, String) {
     let text = text.trim();
@@ -106,6 +127,17 @@ pub(super) fn marked(passage: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_fit_their_numbers() {
+        let of = |count, noun| counted(count, noun);
+        assert_eq!(
+            (of(1, "conversation"), of(0, "conversation")),
+            ("1 conversation".into(), "0 conversations".into())
+        );
+        assert_eq!((of(2, "reply"), of(3, "API key")), ("2 replies".into(), "3 API keys".into()));
+        assert_eq!((of(5, "mailbox"), of(2, "address")), ("5 mailboxes".into(), "2 addresses".into()));
+    }
 
     #[test]
     fn people_have_names() {

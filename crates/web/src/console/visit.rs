@@ -90,6 +90,11 @@ impl Visit {
         &self.state.console
     }
 
+    /// The path that was asked for.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(super) fn app(&self) -> &App {
         &self.state.app
     }
