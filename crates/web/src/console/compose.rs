@@ -35,6 +35,8 @@ use super::{
     sidebar::fill_sidebar,
     text::person,
     time::size,
+    undo::{Outcome, Undo},
+    undo_send,
     visit::Visit,
 };
 use crate::{State, error, reply};
@@ -285,7 +287,7 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         };
     }
     match perform(&visit, &mailbox, &form).await {
-        Ok((target, said)) => visit.act("/console", async { Ok((target, said)) }).await,
+        Ok(outcome) => visit.leave("/console", Ok(outcome)),
         Err(refused) => visit.answer(again(&visit, &mailbox, &form, &refused)).await,
     }
 }
@@ -335,27 +337,39 @@ async fn kept_files(visit: &Visit, mailbox: &str, fields: &Fields) -> Vec<(Strin
 }
 
 /// Does what the pressed button says.
-async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, String)> {
+async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<Outcome> {
     let base = format!("/console/m/{}", encoded(mailbox));
     match form.fields.get("action") {
         "save" => {
             save(visit, mailbox, form).await?;
-            Ok((format!("{base}/f/draft"), "Draft saved.".to_owned()))
+            Ok((format!("{base}/f/draft"), "Draft saved.".to_owned()).into())
         }
         "schedule" => {
             let said = schedule(visit, mailbox, form).await?;
-            Ok((format!("{base}/scheduled"), said))
+            Ok((format!("{base}/scheduled"), said).into())
         }
         _ => {
-            send(visit, mailbox, form).await?;
+            let undo = send_undoably(visit, mailbox, form).await?;
             let back = match form.fields.given("thread_id") {
                 Some(thread) if form.fields.get("mode") == "reply" => {
                     format!("{base}/f/inbox/{}", encoded(thread))
                 }
                 _ => format!("{base}/f/inbox"),
             };
-            Ok((back, "Your mail is on its way.".to_owned()))
+            Ok(Outcome { target: back, said: "Your message is on its way.".to_owned(), undo })
         }
+    }
+}
+
+/// Sends a message in a few seconds, so that this can be undone; at once where that is not possible.
+async fn send_undoably(visit: &Visit, mailbox: &str, form: &Form) -> Result<Option<Undo>> {
+    let message = draft_json(visit, mailbox, form).await?;
+    match undo_send::delay_seconds(visit, &message) {
+        Some(seconds) => {
+            let of = forwarded_email(&form.fields);
+            undo_send::schedule(visit, mailbox, message, of, seconds).await.map(Some)
+        }
+        None => send(visit, mailbox, form).await.map(|()| None),
     }
 }
 
