@@ -11,7 +11,10 @@ use mail::smtp::{Budget, Protocol, Settings, drive_session, split_into_pieces};
 use mail::{classify, message, reports, safe_text, scan, verification};
 use model::cursor;
 use model::filter::{Filter, parse_rules};
-use model::search::{query::Query, words::words};
+use model::search::{
+    query::{Query, forgive},
+    words::words,
+};
 use pay::{Terms, encoding, facilitator, mpp, networks, siwx, x402};
 use serde_json::Value;
 
@@ -50,6 +53,9 @@ pub fn check_filter(text: &str) {
     if let Ok(filter) = Filter::parse(text) {
         let again = Filter::parse(&filter.to_string());
         assert_eq!(again.ok(), Some(filter));
+    }
+    if let Ok(forgiven) = forgive(text) {
+        assert!(Query::parse(&forgiven).is_ok(), "{text:?} is forgiven as {forgiven:?}, which has a mistake");
     }
     for clause in Query::parse(text).into_iter().flat_map(|query| query.clauses) {
         assert!(!clause.words.is_empty());

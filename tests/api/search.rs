@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Engine, Server, ServerOptions, both_engines};
 
 use super::{
-    help::{assert_refused, assert_refuses_fields, encoded},
+    help::{assert_refuses_fields, encoded},
     mails::{Inbox, dated, message, new_label, plain, texts, with_file},
 };
 
@@ -148,23 +148,32 @@ async fn both_engines_find_the_same(engine: Engine) {
 async fn a_mistake_in_a_query_is_told_with_its_place(engine: Engine) {
     let server = Server::start(engine).await;
     let inbox = Inbox::new(&server).await;
-    for (query, fault) in [
+    for (query, column, token, fault) in [
         (
-            "after:garbage",
-            "column 7: expected a date such as 2026-07-14, or a time such as 2026-07-14T10:00:00Z",
+            "after:garbage x",
+            7,
+            "garbage",
+            "expected a date such as 2026-07-14, or a time such as 2026-07-14T10:00:00Z",
         ),
-        ("has:foo", "column 5: expected has:attachment"),
-        ("is:urgent", "column 4: expected is:read, is:unread or is:starred"),
-        ("lunch from:", "column 12: expected a value after \"from:\""),
+        ("has:foo", 5, "foo", "expected has:attachment"),
+        ("is:urgent", 4, "urgent", "expected is:read, is:unread or is:starred"),
+        ("lunch from:", 12, "from:", "expected a value after \"from:\""),
         (
             "foo:bar",
-            "column 1: unknown field \"foo\"; the fields are from, to, subject, label, has, is, before, after; words with a colon stand in quotation marks",
+            1,
+            "foo:bar",
+            "unknown field \"foo\"; the fields are from, to, subject, label, has, is, before, after; words with a colon stand in quotation marks",
         ),
-        ("\"unclosed", "column 1: this quotation mark is not closed"),
-        ("-label:vip", "column 8: a label can be asked for, but not left out"),
+        ("\"unclosed", 1, "\"unclosed", "this quotation mark is not closed"),
+        ("-label:vip", 8, "vip", "a label can be asked for, but not left out"),
     ] {
         let answer = inbox.try_get(&format!("search?query={}", encoded(query))).await;
-        assert_refused(&answer, &[("query", fault)]);
+        let detail = format!("column {column}, at “{token}”: {fault}");
+        let body = json!({
+            "error": format!("Invalid search query at character {column} (“{token}”)"),
+            "code": "validation_failed", "details": [{ "path": "query", "message": detail }],
+        });
+        assert_eq!((answer.status, answer.json()), (400, body), "{query}");
     }
     for fine in ["12:30", "https://a.test/x", "\"Re: lunch\""] {
         assert_eq!(inbox.search(fine).await, Vec::<String>::new());

@@ -156,7 +156,7 @@ test("pictures of others are loaded when asked for, and links open apart", async
   assert.equal(await frame.getByText("link").getAttribute("rel"), "noopener noreferrer nofollow");
   assert.deepEqual(troubles, []);
   const asked = page.waitForRequest("https://pictures.remote.test/a.png");
-  await page.getByRole("button", { name: "Show pictures" }).click();
+  await page.getByRole("button", { name: "Show images" }).click();
   await asked;
   await context.close();
 });

@@ -27,11 +27,29 @@ test("moving, opening, archiving, deleting, answering, searching, going places",
   assert.equal(await focused(), "Fourth");
   await page.keyboard.press("Enter");
   await page.locator(".msg-plain").getByText("Text of Fourth").waitFor();
+  // What is archived or trashed makes room for the list; nothing else is opened or read.
+  const unread = (subject) => page.locator(".threads > li.unread", { hasText: subject });
   await page.keyboard.press("e");
   await page.locator(".toast", { hasText: "archived" }).waitFor();
+  await page.getByText("No conversation selected").waitFor();
+  await page.waitForURL(/\/f\/inbox$/);
+  await page.locator(".threads > li", { hasText: "Fourth" }).waitFor({ state: "detached" });
+  await unread("Third").waitFor();
+  assert.equal(await focused(), "Third");
+  await page.keyboard.press("z");
+  await page.locator(".toast", { hasText: "Moved back." }).waitFor();
+  await page.locator(".threads > li", { hasText: "Fourth" }).waitFor();
+  await page.keyboard.press("Enter");
   await page.locator(".msg-plain").getByText("Text of Third").waitFor();
   await page.keyboard.press("#");
-  await page.locator(".toast", { hasText: "Trash" }).waitFor();
+  const trashed = page.locator(".toast", { hasText: "Conversation moved to Trash." });
+  await trashed.waitFor();
+  await page.locator(".threads > li", { hasText: "Third" }).waitFor({ state: "detached" });
+  await unread("Second").waitFor();
+  await trashed.getByRole("button", { name: "Undo" }).click();
+  await page.locator(".threads > li", { hasText: "Third" }).waitFor();
+  await page.locator(".threads > li a.thread", { hasText: "Second" }).focus();
+  await page.keyboard.press("Enter");
   await page.locator(".msg-plain").getByText("Text of Second").waitFor();
   await page.keyboard.press("r");
   // The reply opens below the conversation, ready to be written.

@@ -25,6 +25,8 @@ export async function startService(settings = {}) {
       AGENT_MAILBOX__SMTP__LISTEN: "127.0.0.1:0",
       AGENT_MAILBOX__OUTBOUND__MODE: "sandbox",
       AGENT_MAILBOX__HTTP__ANONYMOUS_RPM: "10000",
+      // What is sent leaves at once, unless a test is about undoing that.
+      AGENT_MAILBOX__CONSOLE__UNDO_SEND_SECONDS: "0",
       ...settings,
     },
     stdio: ["ignore", "pipe", "pipe"],

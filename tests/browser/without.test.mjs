@@ -15,6 +15,7 @@ const told = (page, text) => page.locator(".toast", { hasText: text }).waitFor()
 test("the operator sees what is kept and paid, and records a payout", async () => {
   const { page, troubles } = await openPage(browser, service);
   await signUp(page, service, "root@people.test", "Operators");
+  await page.locator("[data-group=operator] > summary").click();
   await page.getByRole("link", { name: "Storage" }).click();
   await page.getByRole("heading", { name: "Storage" }).waitFor();
   const workspace = await page.locator("td code").first().textContent();

@@ -1,8 +1,9 @@
 //! Mail in the console: hostile mail stays text, frames can do nothing, news come by themselves.
 
-use testkit::{Engine, Server, both_engines};
+use serde_json::json;
+use testkit::{Engine, ScriptedModel, Server, ServerOptions, both_engines};
 
-use super::person::{Mailbox, Person};
+use super::person::{Mailbox, Person, cookies};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>";
 
@@ -93,7 +94,7 @@ async fn html_is_shown_in_a_frame_that_can_do_nothing(engine: Engine) {
         !sandbox.contains("script") && !sandbox.contains("same-origin") && !sandbox.contains("forms"),
         "{sandbox}"
     );
-    assert!(view.contains("Show pictures") && !view.contains("track.test"));
+    assert!(view.contains("Show images") && !view.contains("track.test"));
     let frame = ada.get(&mailbox.email(&id, "frame")).await;
     let policy = frame.header("content-security-policy").to_owned();
     for part in
@@ -224,11 +225,7 @@ async fn without_a_script_a_page_asks_before_something_is_deleted(engine: Engine
     assert!(ada.page(&back).await.contains(&thread));
     let done = ada.form(&mailbox.at("empty-trash"), &[("confirmed", "1")]).await;
     assert_eq!((done.status, done.header("location")), (303, back.as_str()));
-    assert!(
-        super::person::cookies(&done)[0].contains("1%20message%20deleted"),
-        "{:?}",
-        super::person::cookies(&done)
-    );
+    assert!(cookies(&done)[0].contains("1%20message%20deleted"), "{:?}", cookies(&done));
     assert!(!ada.page(&back).await.contains(&thread));
     // A form can say what its question is about; that stays text.
     let words =
@@ -238,4 +235,124 @@ async fn without_a_script_a_page_asks_before_something_is_deleted(engine: Engine
         !page.contains("<b>it</b>") && page.contains("Gone.") && page.contains("Delete it</button>"),
         "{page}"
     );
+}
+
+/// rules: CONSOLE-19
+#[both_engines]
+async fn moving_a_conversation_can_be_undone(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    server.receive(&mailbox.address, html("Hello")).await;
+    ada.form(&mailbox.at("folders"), &[("name", "Bills & co")]).await;
+    let thread = thread(&ada, &mailbox).await;
+    let lies_in = async |folder: &str| ada.page(&mailbox.at(&format!("f/{folder}"))).await.contains(&thread);
+    // With a script: the note on the open page says how.
+    let fields = [("thread", thread.as_str()), ("action", "trash"), ("folder", "inbox")];
+    let trashed = ada.partial(&mailbox.at("act"), &fields).await;
+    let told: serde_json::Value = serde_json::from_str(trashed.header("hx-trigger")).unwrap();
+    assert_eq!(told["toast"]["text"], "Conversation moved to Trash.");
+    assert!(lies_in("trash").await && !lies_in("inbox").await);
+    let undo = &told["toast"]["undo"];
+    let data = undo["data"].as_str().unwrap();
+    let undone = ada.partial(undo["action"].as_str().unwrap(), &[("data", data)]).await;
+    assert_eq!(undone.status, 204);
+    assert!(undone.header("hx-trigger").contains("Moved back."), "{}", undone.header("hx-trigger"));
+    assert!(lies_in("inbox").await && !lies_in("trash").await);
+    // Without: the next page has a form with a button, once.
+    let back = mailbox.at("f/inbox");
+    let moved = [("action", "move"), ("target", "bills-co"), ("back", back.as_str())];
+    let fields: Vec<_> =
+        [("thread", thread.as_str()), ("folder", "inbox")].into_iter().chain(moved).collect();
+    let answer = ada.form(&mailbox.at("act"), &fields).await;
+    assert_eq!((answer.status, answer.header("location")), (303, back.as_str()));
+    assert!(lies_in("bills-co").await);
+    let flash = cookies(&answer)[0].split(';').next().unwrap().to_owned();
+    let both = format!("{}; {flash}", ada.caller.secret());
+    let page = ada.caller.without("cookie").with("cookie", &both).get(&back).await.text();
+    assert!(page.contains("Conversation moved.") && page.contains(">Undo</button>"), "{page}");
+    let data = page.split("name=\"data\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let undone = ada.form(&mailbox.at("undo"), &[("data", data), ("back", &back)]).await;
+    assert_eq!((undone.status, undone.header("location")), (303, back.as_str()));
+    assert!(lies_in("inbox").await && !lies_in("bills-co").await);
+    // What was not written by the server moves nothing.
+    for bad in ["", "inbox", "nowhere:eml_1", "draft:eml_1"] {
+        let refused = ada.partial(&mailbox.at("undo"), &[("data", bad)]).await;
+        assert!(refused.header("hx-trigger").contains("failed"), "{bad}: {}", refused.header("hx-trigger"));
+    }
+}
+
+/// rules: SEARCH-8, CONSOLE-1
+#[both_engines]
+async fn a_search_forgives_a_colon_and_shows_mistakes_above_the_list(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let raw =
+        "From: ann@remote.test\r\nSubject: Re: Invoice 4711\r\n\r\nAt 12:30, see https://x.test/pay\r\n";
+    server.receive(&mailbox.address, raw).await;
+    for text in ["Re: Invoice 4711", "https://x.test/pay", "12:30", "Re:Invoice"] {
+        let query = text.replace(' ', "+").replace(':', "%3A");
+        let page = ada.page(&mailbox.at(&format!("search?q={query}"))).await;
+        assert!(page.contains("1 result") && page.contains("Re: Invoice 4711</span>"), "{text}: {page}");
+        assert!(!page.contains("mistake"), "{text}");
+    }
+    // The list and the text stay, with the place of the mistake.
+    let page = ada.page(&mailbox.at("search?q=Re%3A+before%3Asoon+x")).await;
+    assert!(page.contains("There is a mistake in your search. Character 12: expected a date"), "{page}");
+    assert!(page.contains("Re: before:<mark>soon</mark> x"), "{page}");
+    assert!(page.contains("value=\"Re: before:soon x\"") && page.contains("1 conversation"), "{page}");
+    assert!(page.contains("data-thread=") && page.contains("aria-invalid=\"true\""), "{page}");
+    let page = ada.page(&mailbox.at("search?q=%22open&in=trash")).await;
+    assert!(page.contains("is not closed") && !page.contains("data-thread=\""), "{page}");
+}
+
+/// rules: CONSOLE-1
+#[both_engines]
+async fn an_empty_inbox_offers_its_address_and_a_test_message(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let page = ada.page(&mailbox.at("f/inbox")).await;
+    let copy = format!("data-copy=\"{}\"", mailbox.address);
+    assert_eq!(page.matches(&copy).count(), 2, "at the top and in the middle: {page}");
+    assert!(page.contains("Send me a test message") && page.contains("0 conversations"), "{page}");
+    let before = ada.tenant.key.get("/api/v1/mailboxes").await;
+    let sent = ada.form(&mailbox.at("test-message"), &[]).await;
+    assert_eq!((sent.status, sent.header("location")), (303, mailbox.at("f/inbox").as_str()));
+    let page = ada.page(&mailbox.at("f/inbox")).await;
+    assert!(page.contains("Your mailbox works") && page.contains("1 conversation<"), "{page}");
+    assert!(page.contains("Just now") && page.contains(" UTC\""), "{page}");
+    let mail = ada.tenant.key.get(&format!("/api/v1/mailboxes/{}/emails", mailbox.id)).await;
+    assert_eq!((before.status, mail.ok()["totalCount"].as_i64()), (200, Some(1)));
+    // Elsewhere it goes back to the page that asked.
+    let sent = ada.form(&mailbox.at("test-message"), &[("back", "/console")]).await;
+    assert_eq!(sent.header("location"), "/console");
+}
+
+/// rules: CONSOLE-1
+#[both_engines]
+async fn drafts_that_need_approval_say_so_and_urgent_mail_stands_out(engine: Engine) {
+    let model = ScriptedModel::answering(|question| {
+        let ids = question["triagers"].as_array().unwrap().iter().map(|one| one["id"].clone());
+        json!({ "triagers": ids.map(|id| json!({ "id": id, "summary": "x", "reply": "Thank you." })).collect::<Vec<_>>() })
+    });
+    let options = ServerOptions { assistant: Some(model), ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let on = [("drafts", "on"), ("approval", "on"), ("automations", "on")];
+    assert_eq!(ada.form(&mailbox.at("triage/auto-draft"), &on).await.status, 303);
+    let id = server.receive(&mailbox.address, html("Can you help?")).await;
+    let inbox = ada.page(&mailbox.at("f/inbox")).await;
+    assert!(!inbox.contains(">Urgent<"), "{inbox}");
+    let change = json!({ "is_urgent": true });
+    ada.tenant.key.put(&format!("/api/v1/mailboxes/{}/emails/{id}", mailbox.id), change).await.ok();
+    assert!(ada.page(&mailbox.at("f/inbox")).await.contains(">Urgent<"));
+    operations::triage::worker::run_due(&server.app).await.unwrap();
+    let drafts = ada.page(&mailbox.at("f/draft")).await;
+    assert!(drafts.contains("Needs approval") && drafts.contains("1 draft<"), "{drafts}");
+    let open = ada.page(&mailbox.at(&format!("f/inbox/{}", thread(&ada, &mailbox).await))).await;
+    assert!(open.contains("Needs approval"), "{open}");
+    assert_eq!(open.matches("Sender not verified").count(), 1, "of the message, not of the draft: {open}");
 }

@@ -168,6 +168,7 @@ async fn the_limits_of_pages_are_settings(engine: Engine) {
         conversations_per_page: 2,
         rows_per_page: 1,
         newest_shown: 3,
+        undo_send_seconds: 0,
     };
     let server = Server::with(engine, options).await;
     let ada = Person::admin(&server).await;

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use http::Method;
 use model::sending::OutboundMode;
-use operations::Outbound;
+use operations::{Outbound, scheduled_sends::worker::run_due};
 use testkit::{Answer, Engine, Server, ServerOptions, both_engines};
 
-use super::person::{Mailbox, Person};
+use super::person::{Mailbox, Person, cookies};
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
 
@@ -278,4 +278,62 @@ async fn drafts_save_themselves_and_leave_later(engine: Engine) {
     assert!(ada.form(&drop, &[]).await.text().contains("Delete this draft?"));
     assert_eq!(ada.form(&drop, &[("confirmed", "1")]).await.status, 303);
     assert!(!ada.page(&mailbox.at("f/draft")).await.contains("Later"));
+}
+
+/// rules: CONSOLE-19
+#[both_engines]
+async fn a_send_can_be_undone_until_it_leaves(engine: Engine) {
+    let outbound = Outbound::new(OutboundMode::Sandbox);
+    let mut options = ServerOptions { outbound, background: false, ..ServerOptions::default() };
+    options.web.console.undo_send_seconds = 10;
+    let server = Server::with(engine, options).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let fields = [
+        ("mode", "new"),
+        ("to", "bob@remote.test"),
+        ("subject", "Plans"),
+        ("text", "Hello Bob"),
+        ("action", "send"),
+    ];
+    let send = async || {
+        let sent = compose(&ada, &mailbox, &fields, &[("notes.txt", "some notes")]).await;
+        assert_eq!(
+            (sent.status, sent.header("location")),
+            (303, mailbox.at("f/inbox").as_str()),
+            "{}",
+            sent.text()
+        );
+        let flash = cookies(&sent)[0].clone();
+        flash.split('!').nth(1).unwrap().to_owned()
+    };
+    let undo = send().await;
+    let path = format!("/api/v1/mailboxes/{}/emails?folder=sent", mailbox.id);
+    let sent_count = async || ada.tenant.key.get(&path).await.ok()["totalCount"].as_i64().unwrap();
+    assert_eq!(sent_count().await, 0);
+    let undone = ada.form(&undo, &[]).await;
+    let draft = undone.header("location").to_owned();
+    assert!(undone.status == 303 && draft.contains("compose?draft="), "{draft}");
+    let page = ada.page(&draft).await;
+    for part in ["bob@remote.test", "Plans", "Hello Bob", "notes.txt"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    server.clock.advance(60);
+    run_due(&server.app).await.unwrap();
+    assert_eq!(sent_count().await, 0);
+    // Left alone it leaves after ten seconds, once, and is not undone any more.
+    let undo = send().await;
+    server.clock.advance(9);
+    run_due(&server.app).await.unwrap();
+    assert_eq!(sent_count().await, 0);
+    server.clock.advance(2);
+    run_due(&server.app).await.unwrap();
+    run_due(&server.app).await.unwrap();
+    assert_eq!(sent_count().await, 1);
+    let late = ada.form(&undo, &[]).await;
+    assert_eq!(late.header("location"), mailbox.at("f/sent"));
+    assert!(cookies(&late)[0].contains("already%20been%20sent"), "{:?}", cookies(&late));
+    // What lacks a recipient is refused at once, as before.
+    let wrong = [("mode", "new"), ("subject", "x"), ("text", "y"), ("action", "send")];
+    assert_eq!(compose(&ada, &mailbox, &wrong, &[]).await.status, 400);
 }

@@ -77,6 +77,8 @@ impl Default for ServerOptions {
         for limits in [&mut plans.free, &mut plans.developer] {
             limits.rpm = Limit::of(100_000);
         }
+        // What a person sends leaves at once, unless a test is about undoing that.
+        let console = web::ConsoleLimits { undo_send_seconds: 0, ..web::ConsoleLimits::default() };
         Self {
             plans,
             sign_up: SignUpPolicy::default(),
@@ -102,7 +104,7 @@ impl Default for ServerOptions {
             memory: MemorySettings::default(),
             telegram: None,
             background: true,
-            web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
+            web: web::Options { doors: vec![mcp::door], console, ..web::Options::default() },
             hashing_cost: HashingCost::MIN,
         }
     }

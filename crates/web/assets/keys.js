@@ -1,5 +1,7 @@
 // The keyboard: moving through conversations, acting on them, going places.
 
+import { undoLast } from "./toast.js";
+
 const rows = () => [...document.querySelectorAll(".threads > li")];
 let waiting = null;
 
@@ -35,7 +37,6 @@ function act(action) {
     return;
   }
   if (!picked && cursor) cursor.querySelector("input[name=thread]").checked = true;
-  updatePicked();
   document.querySelector(`#picked [name=action][value="${action}"]`)?.click();
 }
 
@@ -68,9 +69,10 @@ function press(event) {
     }
     case "e": act("archive"); return true;
     case "#": act("trash"); return true;
+    case "z": undoLast(); return true;
     case "u": {
       const list = document.querySelector("[data-mail]")?.dataset.list;
-      if (list && reading()) location.href = list;
+      if (list && reading()) closeReader(reading().dataset.thread);
       return true;
     }
     case "r": case "a": case "f": reading()?.querySelector(`[data-key="${key}"]`)?.click(); return true;
@@ -99,10 +101,13 @@ document.addEventListener("keydown", (event) => {
   if (press(event)) event.preventDefault();
 });
 
+/** The question before deleting says how many conversations are selected. */
 function updatePicked() {
   const count = document.querySelectorAll(".threads input[name=thread]:checked").length;
-  const tools = document.querySelector("[data-picked-tools]");
-  if (tools) tools.hidden = count === 0;
+  const button = document.querySelector("#picked [value=delete]");
+  if (!button) return;
+  button.dataset.confirm = count === 1 ? "Delete this conversation?" : `Delete ${count} conversations?`;
+  button.dataset.confirmButton = count === 1 ? "Delete conversation" : "Delete conversations";
 }
 
 document.addEventListener("change", (event) => {
@@ -112,10 +117,13 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all], .threads input[name=thread]")) updatePicked();
 });
 
-/** Opens a conversation beside the list. Not by a click: a list that has just come is not wired up for a moment. */
-async function openInReader(url) {
-  await window.htmx.ajax("GET", url, { target: "#reader", swap: "innerHTML show:#reader:top" });
-  history.pushState({ htmx: true }, "", url);
+/** Closes the reader and returns to the list, on the row of a conversation. */
+function closeReader(thread) {
+  const list = document.querySelector("[data-mail]").dataset.list;
+  document.getElementById("reader").replaceChildren(document.getElementById("reader-empty").content.cloneNode(true));
+  history.pushState({ htmx: true }, "", list);
+  markOpen();
+  moveTo(rows().findIndex((row) => row.dataset.thread === thread));
 }
 
 function markOpen() {
@@ -124,31 +132,53 @@ function markOpen() {
   for (const row of rows()) row.classList.toggle("open", Boolean(thread) && row.dataset.thread === thread);
 }
 
-let focused = null;
+// A list that has come anew keeps the focus, the cursor and what was selected.
+let kept = null;
 document.body.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.target?.id === "rows") focused = document.activeElement?.closest(".threads > li")?.dataset.thread || null;
+  if (event.detail.target?.id !== "rows") return;
+  const focus = document.activeElement?.closest(".threads > li");
+  kept = {
+    focus: focus?.dataset.thread,
+    place: rows().indexOf(focus),
+    cursor: document.querySelector(".threads > li.cursor")?.dataset.thread,
+    picked: [...document.querySelectorAll(".threads input[name=thread]:checked")].map((box) => box.value),
+  };
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target?.id === "rows" && focused) {
-    document.querySelector(`.threads > li[data-thread="${CSS.escape(focused)}"] a.thread`)?.focus({ preventScroll: true });
+  if (event.detail.target?.id === "rows" && kept) {
+    for (const row of rows()) {
+      const { thread } = row.dataset;
+      if (thread === kept.focus) row.querySelector("a.thread").focus({ preventScroll: true });
+      row.classList.toggle("cursor", thread === kept.cursor);
+      const box = row.querySelector("input[name=thread]");
+      if (kept.picked.includes(thread)) box.checked = true;
+    }
+    // What had the focus has left the list: its neighbour takes over.
+    if (kept.focus && !rows().some((row) => row.dataset.thread === kept.focus)) moveTo(kept.place);
+    kept = null;
   }
   markOpen();
   updatePicked();
 });
 markOpen();
 
-// What was open in the reader and left its folder: the next conversation takes its place, or the list.
+// What was open in the reader and left its folder: the list comes back, on the next row, and nothing else is opened or read.
 document.body.addEventListener("htmx:afterRequest", (event) => {
   const button = event.detail.requestConfig?.triggeringEvent?.submitter;
-  if (!event.detail.successful || !button) return;
+  // A refusal comes with a note and status 200; what is done has no content.
+  if (event.detail.xhr?.status !== 204 || !button) return;
   if (button.matches("[data-toggles]")) {
     const on = button.value === "star";
     button.value = on ? "unstar" : "star";
     button.setAttribute("aria-pressed", String(on));
   }
-  if (button.closest("[data-reader-act]") && button.matches("[data-leaves]")) {
-    const next = document.querySelector(".threads > li.open + li a.thread");
-    if (next && matchMedia("(min-width: 1180px)").matches && button.value !== "unread") openInReader(next.href);
-    else location.href = document.querySelector("[data-mail]").dataset.list;
+  if (button.closest("#picked")) {
+    for (const box of document.querySelectorAll(".threads input[name=thread]:checked, [data-pick-all]")) box.checked = false;
+  }
+  // The event comes once more when the form is gone.
+  if (reading() && button.closest("[data-reader-act]") && button.matches("[data-leaves]")) {
+    const open = document.querySelector(".threads > li.open");
+    const next = button.value === "unread" ? open : open?.nextElementSibling || open?.previousElementSibling;
+    closeReader(next?.dataset.thread);
   }
 });

@@ -1,6 +1,6 @@
 // Pieces that every page uses: confirmations, copying, the drawer, the theme, tokens behind the # of a link.
 
-import { toast } from "./toast.js";
+import { toast, undoing } from "./toast.js";
 
 /** What a form or its button asks before it is sent: { title, text, button, typed }, or null. */
 function questionOf(form, submitter) {
@@ -80,7 +80,7 @@ addEventListener("pageshow", () => {
   for (const button of document.querySelectorAll(".btn.busy")) button.classList.remove("busy");
 });
 
-document.body.addEventListener("toast", (event) => toast(event.detail.text, event.detail.kind));
+document.body.addEventListener("toast", ({ detail }) => toast(detail.text, detail.kind, undoing(detail.undo)));
 document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached.", "failed"));
 document.body.addEventListener("htmx:responseError", () => toast("That did not work. Please try again.", "failed"));
 
@@ -176,9 +176,44 @@ if (tokens) {
   if (field.value) tokens.querySelector("[data-token-field]").hidden = true;
 }
 
-// What the last page left to tell, for those who see only the note.
+// What the last page left to tell becomes a toast, with its button.
 const flash = document.querySelector("[data-flash=done]");
 if (flash) {
-  toast(flash.textContent.trim());
+  const undo = flash.querySelector("form.undo");
+  toast(flash.querySelector(".note").textContent.trim(), "done",
+    undoing(undo && { action: undo.getAttribute("action"), data: undo.elements.data.value }));
   flash.remove();
 }
+
+// Groups of the navigation stay as they were left; a cookie, so that the next page comes that way.
+document.addEventListener("toggle", (event) => {
+  const group = event.target.dataset?.group;
+  if (!group) return;
+  const chosen = new Map((document.cookie.match(/(?:^|; )nav=([^;]*)/)?.[1] || "").split(".").filter(Boolean).map((one) => one.split(":")));
+  if (chosen.get(group) === String(Number(event.target.open))) return;
+  chosen.set(group, Number(event.target.open));
+  document.cookie = `nav=${[...chosen].map((one) => one.join(":")).join(".")}; path=/console; max-age=31536000; samesite=lax`;
+}, true);
+
+// Lists that can be filtered, also when they have come anew.
+function filter(input) {
+  const wanted = input.value.trim().toLowerCase();
+  for (const row of document.querySelectorAll(`${input.dataset.filter} > [data-filtered]`)) {
+    row.hidden = !row.dataset.filtered.toLowerCase().includes(wanted);
+  }
+}
+document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filter(event.target); });
+document.body.addEventListener("htmx:afterSwap", () => document.querySelectorAll("[data-filter]").forEach(filter));
+
+// "5 min ago" moves on while the page is open; a day later it is the full time.
+function moveTimes() {
+  for (const time of document.querySelectorAll("time[data-moving]")) {
+    const minutes = Math.floor((Date.now() - Date.parse(time.dateTime)) / 60_000);
+    if (minutes < 0) continue;
+    if (minutes < 1) time.textContent = "Just now";
+    else if (minutes < 60) time.textContent = `${minutes} min ago`;
+    else if (minutes < 24 * 60) time.textContent = `${Math.floor(minutes / 60)} h ago`;
+    else time.textContent = time.title;
+  }
+}
+setInterval(() => { if (!document.hidden) moveTimes(); }, 30_000);

@@ -1,17 +1,42 @@
 //! The query language of search: words, "phrases", -not, and fields such as `from:`.
 //!
 //! Words are taken as they come. A field that is unknown and a value that makes no sense are faults: whoever mistypes one
-//! must not take the answer for "there is no such mail".
+//! must not take the answer for "there is no such mail". People search for what they see, such as `Re: Invoice`:
+//! [`forgive`] rewrites an unknown field as words.
+
+use std::fmt;
 
 use jiff::civil::Date;
 
 use super::words::words;
-use crate::{Timestamp, filter::FilterError};
+use crate::Timestamp;
 
 /// Clauses that are looked at; what stands behind is left out.
 const MAX_CLAUSES: usize = 32;
 /// Words of one clause.
 const MAX_TERMS: usize = 32;
+
+/// Characters of the query that a fault repeats.
+const MAX_TOKEN_CHARS: usize = 60;
+
+/// A mistake in a query, and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryFault {
+    /// The place, counted in characters from 1.
+    pub column: usize,
+    /// What stands there, shortened.
+    pub token: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for QueryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}, at “{}”: {}", self.column, self.token, self.message)
+    }
+}
+
+impl std::error::Error for QueryFault {}
 
 /// Where words are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +87,13 @@ pub struct Query {
 
 impl Query {
     /// Reads a query.
-    pub fn parse(text: &str) -> Result<Self, FilterError> {
+    pub fn parse(text: &str) -> Result<Self, QueryFault> {
         let mut query = Self::default();
         let mut terms = Terms { text, at: 0 };
         while query.clauses.len() < MAX_CLAUSES
             && let Some(term) = terms.next()?
         {
-            query.add(&term).map_err(|message| terms.fault(term.value_at, message))?;
+            query.add(&term).map_err(|message| terms.fault_of(&term, message))?;
         }
         let asks_nothing = query == Self::default();
         query.impossible |= asks_nothing && !text.trim().is_empty();
@@ -187,6 +212,51 @@ const FIELDS: [(&str, FieldName); 8] = [
     ("after", FieldName::After),
 ];
 
+/// Rewrites a query so that an unknown field with its colon is searched for as words. Other mistakes stay mistakes, with
+/// their place in the text as it was typed.
+pub fn forgive(text: &str) -> Result<String, QueryFault> {
+    let (mut forgiven, mut query) = (String::with_capacity(text.len() + 8), Query::default());
+    let mut terms = Terms { text, at: 0 };
+    loop {
+        let rest = terms.rest();
+        let space = rest.len() - rest.trim_start().len();
+        terms.at += space;
+        forgiven.push_str(rest.get(..space).unwrap_or_default());
+        let (start, rest) = (terms.at, terms.rest());
+        let sign = if rest.len() > 1 && rest.starts_with('-') { "-" } else { "" };
+        let term = rest.get(sign.len()..).unwrap_or_default();
+        if let Some(name) = field_name(term).filter(|name| known_field(name).is_none()) {
+            let value = term.get(name.len() + 1..).unwrap_or_default();
+            terms.at += sign.len() + name.len() + 1;
+            if value.starts_with('"') {
+                // The value is a term of its own, left out like its field.
+                forgiven.extend([sign, "\"", name, "\" ", sign]);
+                continue;
+            }
+            let end = value.find(char::is_whitespace).unwrap_or(value.len());
+            terms.at += end;
+            let words = value.get(..end).unwrap_or_default().replace('"', " ");
+            forgiven.extend([sign, "\"", name, ":", &words, "\""]);
+            continue;
+        }
+        let Some(term) = terms.next()? else { return Ok(forgiven) };
+        query.add(&term).map_err(|message| terms.fault_of(&term, message))?;
+        forgiven.push_str(text.get(start..terms.at).unwrap_or_default());
+    }
+}
+
+/// The name before the colon that a term begins with. A number with a colon, as in a time, and the address of a page are
+/// words.
+fn field_name(term: &str) -> Option<&str> {
+    let (name, value) = term.split_once(':')?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    (is_name && !value.starts_with("//")).then_some(name)
+}
+
+fn known_field(name: &str) -> Option<FieldName> {
+    FIELDS.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, field)| *field)
+}
+
 struct Term<'a> {
     negated: bool,
     field: Option<FieldName>,
@@ -203,7 +273,7 @@ struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    fn next(&mut self) -> Result<Option<Term<'a>>, FilterError> {
+    fn next(&mut self) -> Result<Option<Term<'a>>, QueryFault> {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
         let rest = self.rest();
@@ -212,12 +282,12 @@ impl<'a> Terms<'a> {
         }
         let negated = rest.len() > 1 && rest.starts_with('-');
         self.at += usize::from(negated);
-        let field = self.field()?;
+        let (field_at, field) = (self.at, self.field()?);
         let (value_at, rest) = (self.at, self.rest());
         let quoted = rest.starts_with('"');
         let value = if quoted {
             let inside = rest.get(1..).unwrap_or_default();
-            let fault = || self.fault(value_at, "this quotation mark is not closed");
+            let fault = || self.fault(value_at, rest, "this quotation mark is not closed");
             let end = inside.find('"').ok_or_else(fault)?;
             self.at += end + 2;
             inside.get(..end).unwrap_or_default()
@@ -228,39 +298,41 @@ impl<'a> Terms<'a> {
         };
         if let Some(name) = field.filter(|_| value.is_empty()) {
             let name = FIELDS.iter().find(|(_, field)| *field == name).map_or("", |(name, _)| *name);
-            return Err(self.fault(value_at, format!("expected a value after \"{name}:\"")));
+            let token = self.text.get(field_at..self.at).unwrap_or_default();
+            return Err(self.fault(value_at, token, format!("expected a value after \"{name}:\"")));
         }
         Ok(Some(Term { negated, field, value, value_at, quoted }))
     }
 
-    /// The field that a term begins with. A number with a colon, as in a time, and the address of a page are words.
-    fn field(&mut self) -> Result<Option<FieldName>, FilterError> {
+    /// The field that a term begins with.
+    fn field(&mut self) -> Result<Option<FieldName>, QueryFault> {
         let rest = self.rest();
-        let Some((name, value)) = rest.split_once(':') else { return Ok(None) };
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        if !is_name || value.starts_with("//") {
-            return Ok(None);
-        }
-        let known = FIELDS.iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
-        let Some((_, field)) = known else {
+        let Some(name) = field_name(rest) else { return Ok(None) };
+        let Some(field) = known_field(name) else {
             let fields = FIELDS.map(|(field, _)| field).join(", ");
             let message = format!(
                 "unknown field \"{name}\"; the fields are {fields}; words with a colon stand in quotation marks"
             );
-            return Err(self.fault(self.at, message));
+            let token = rest.split_whitespace().next().unwrap_or_default();
+            return Err(self.fault(self.at, token, message));
         };
         self.at += name.len() + 1;
-        Ok(Some(*field))
+        Ok(Some(field))
     }
 
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// What is wrong with a term's value.
+    fn fault_of(&self, term: &Term<'_>, message: String) -> QueryFault {
+        self.fault(term.value_at, term.value, message)
+    }
+
     /// What is wrong at a place, which is told in characters.
-    fn fault(&self, at: usize, message: impl Into<String>) -> FilterError {
+    fn fault(&self, at: usize, token: &str, message: impl Into<String>) -> QueryFault {
         let column = self.text.get(..at).unwrap_or_default().chars().count() + 1;
-        FilterError { column, message: message.into() }
+        QueryFault { column, token: token.chars().take(MAX_TOKEN_CHARS).collect(), message: message.into() }
     }
 }
 
@@ -339,21 +411,43 @@ mod tests {
     // rules: SEARCH-8
     #[test]
     fn mistakes_are_told_with_their_place() {
-        for (text, column, said) in [
-            ("before:soon", 8, "expected a date"),
-            ("é after:", 9, "expected a value after \"after:\""),
-            ("from:\"\"", 6, "expected a value after \"from:\""),
-            ("foo:bar", 1, "unknown field \"foo\""),
-            ("lunch -body:past", 8, "unknown field \"body\""),
-            ("Re: lunch", 1, "in quotation marks"),
-            ("has:link", 5, "expected has:attachment"),
-            ("is:urgent", 4, "expected is:read"),
-            ("-label:vip", 8, "not left out"),
-            ("a \"open end", 3, "not closed"),
-            ("subject:\"open end", 9, "not closed"),
+        for (text, column, token, said) in [
+            ("before:soon x", 8, "soon", "expected a date"),
+            ("é after:", 9, "after:", "expected a value after \"after:\""),
+            ("from:\"\"", 6, "from:\"\"", "expected a value after \"from:\""),
+            ("foo:bar x", 1, "foo:bar", "unknown field \"foo\""),
+            ("lunch -body:past", 8, "body:past", "unknown field \"body\""),
+            ("Re: lunch", 1, "Re:", "in quotation marks"),
+            ("has:link", 5, "link", "expected has:attachment"),
+            ("is:urgent", 4, "urgent", "expected is:read"),
+            ("-label:vip", 8, "vip", "not left out"),
+            ("a \"open end", 3, "\"open end", "not closed"),
+            ("subject:\"open end", 9, "\"open end", "not closed"),
         ] {
             let fault = Query::parse(text).unwrap_err();
             assert!(fault.column == column && fault.message.contains(said), "{text}: {fault}");
+            assert_eq!(fault.token, token, "{text}");
+        }
+        let long = Query::parse(&format!("before:{}", "x".repeat(1000))).unwrap_err();
+        assert_eq!(long.token.len(), MAX_TOKEN_CHARS);
+    }
+
+    #[test]
+    fn an_unknown_field_is_forgiven_as_words() {
+        let any = |words: &[&str]| clause(Field::Any, words);
+        let forgiven = |text: &str| parsed(&forgive(text).unwrap());
+        assert_eq!(forgiven("Re: Invoice 4711").clauses, [any(&["re"]), any(&["invoice"]), any(&["4711"])]);
+        assert_eq!(forgiven("foo:bar -Note:x").clauses[0], any(&["foo", "bar"]));
+        assert_eq!(forgiven("-Note:x").clauses, [Clause { negated: true, ..any(&["note", "x"]) }]);
+        assert_eq!(forgiven("foo:\"a b\" c").clauses, [any(&["foo"]), any(&["a", "b"]), any(&["c"])]);
+        assert_eq!(forgiven("foo:a\"b c").clauses, [any(&["foo", "a", "b"]), any(&["c"])]);
+        for same in ["12:30", "https://x.test/y", "from:ann is:unread \"past due\" -x repo*", " a  b ", ""] {
+            assert_eq!(forgive(same).unwrap(), same);
+        }
+        for (text, column) in
+            [("Re: lunch before:soon", 18), ("Re: from:", 10), ("Fwd: \"open", 6), ("x:\"open", 3)]
+        {
+            assert_eq!(forgive(text).unwrap_err().column, column, "{text}");
         }
     }
 }

@@ -166,6 +166,7 @@ impl<'a> Reader<'a> {
             conversations_per_page: self.number("console.conversations_per_page", 1..=100),
             rows_per_page: self.number("console.rows_per_page", 1..=100),
             newest_shown: self.number("console.newest_shown", 1..=1000),
+            undo_send_seconds: self.number("console.undo_send_seconds", 0..=60),
         }
     }
 

@@ -38,9 +38,10 @@ fn the_defaults_are_those_of_the_contract() {
             console.pages_per_minute,
             console.conversations_per_page,
             console.rows_per_page,
-            console.newest_shown
+            console.newest_shown,
+            console.undo_send_seconds
         ),
-        (1200, 50, 25, 100)
+        (1200, 50, 25, 100, 10)
     );
     assert_eq!(format!("{console:?}"), format!("{usual:?}"));
     let smtp = &config.smtp;
@@ -296,6 +297,7 @@ pages_per_minute = 0
 conversations_per_page = 101
 rows_per_page = 0
 newest_shown = 1001
+undo_send_seconds = 61
 [smtp]
 listen = '2525'
 lmtp_listen = 'localhost:24'
@@ -352,6 +354,7 @@ fn all_mistakes_are_reported_at_once_and_without_secrets() {
             "console.conversations_per_page",
             "console.rows_per_page",
             "console.newest_shown",
+            "console.undo_send_seconds",
             "smtp.listen",
             "smtp.lmtp_listen",
             "smtp.hostname",

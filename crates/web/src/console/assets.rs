@@ -17,20 +17,21 @@ use crate::error;
 /// The path prefix of the files.
 const BASE: &str = "/console/assets/";
 
+/// The stylesheet: what all pages share, then what some of them need.
+const STYLES: &str = concat!(
+    include_str!("../../assets/style.css"),
+    include_str!("../../assets/pages.css"),
+    include_str!("../../assets/mail.css"),
+    include_str!("../../assets/compose.css"),
+);
+
 /// The files; imported ones come before those that import them.
 const FILES: &[(&str, &str, &str)] = &[
-    (
-        "style.css",
-        "text/css; charset=utf-8",
-        concat!(
-            include_str!("../../assets/style.css"),
-            include_str!("../../assets/pages.css"),
-            include_str!("../../assets/compose.css"),
-        ),
-    ),
+    ("style.css", "text/css; charset=utf-8", STYLES),
     ("htmx.js", "text/javascript; charset=utf-8", include_str!("../../assets/htmx.min.js")),
     ("toast.js", "text/javascript; charset=utf-8", include_str!("../../assets/toast.js")),
     ("ui.js", "text/javascript; charset=utf-8", include_str!("../../assets/ui.js")),
+    ("palette.js", "text/javascript; charset=utf-8", include_str!("../../assets/palette.js")),
     ("keys.js", "text/javascript; charset=utf-8", include_str!("../../assets/keys.js")),
     ("live.js", "text/javascript; charset=utf-8", include_str!("../../assets/live.js")),
     ("compose.js", "text/javascript; charset=utf-8", include_str!("../../assets/compose.js")),

@@ -23,6 +23,8 @@ use super::{
     links::{encoded, safe_next},
     message_form::{Form, parts, read_form},
     page, rewrite,
+    undo::{Outcome, Undo},
+    undo_send,
     visit::Visit,
 };
 use crate::{State, error};
@@ -88,7 +90,7 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         perform(&visit, &mailbox, &form).await
     };
     match performed.await {
-        Ok((target, said)) => visit.act("/console", async { Ok((target, said)) }).await,
+        Ok(outcome) => visit.leave("/console", Ok(outcome)),
         Err(refused) => {
             let notice = Notice { errors: FieldErrors::of(&refused), ..Notice::default() };
             let mut response = visit.answer(show_again(&visit, &mailbox, &form, notice)).await;
@@ -107,20 +109,20 @@ async fn show_again(visit: &Visit, mailbox: &str, form: &Form, notice: Notice) -
 }
 
 /// Does what the pressed button says.
-async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, String)> {
+async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<Outcome> {
     let base = format!("/console/m/{}", encoded(mailbox));
     match form.fields.get("action") {
         "save" => {
             save(visit, mailbox, form).await?;
             let back = form.fields.given("back").map(|back| safe_next(back).to_owned());
-            Ok((back.unwrap_or_else(|| format!("{base}/f/draft")), "Draft saved.".to_owned()))
+            Ok((back.unwrap_or_else(|| format!("{base}/f/draft")), "Draft saved.".to_owned()).into())
         }
         "schedule" | "schedule-anyway" => {
             let said = schedule(visit, mailbox, form).await?;
-            Ok((format!("{base}/scheduled"), said))
+            Ok((format!("{base}/scheduled"), said).into())
         }
         _ => {
-            send(visit, mailbox, form).await?;
+            let undo = send_undoably(visit, mailbox, form).await?;
             let back = match form.fields.given("thread_id") {
                 _ if form.fields.given("back").is_some() => safe_next(form.fields.get("back")).to_owned(),
                 Some(thread) if form.fields.get("mode") == "reply" => {
@@ -128,8 +130,20 @@ async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, S
                 }
                 _ => format!("{base}/f/inbox"),
             };
-            Ok((back, "Your mail is on its way.".to_owned()))
+            Ok(Outcome { target: back, said: "Your message is on its way.".to_owned(), undo })
         }
+    }
+}
+
+/// Sends a message in a few seconds, so that this can be undone; at once where that is not possible.
+async fn send_undoably(visit: &Visit, mailbox: &str, form: &Form) -> Result<Option<Undo>> {
+    let message = draft_json(visit, mailbox, form).await?;
+    match undo_send::delay_seconds(visit, &message) {
+        Some(seconds) => {
+            let of = forwarded_email(&form.fields);
+            undo_send::schedule(visit, mailbox, message, of, seconds).await.map(Some)
+        }
+        None => send(visit, mailbox, form).await.map(|()| None),
     }
 }
 

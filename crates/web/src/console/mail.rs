@@ -1,32 +1,35 @@
-//! A mailbox's messages as a list: folders, labels, search, and actions on conversations.
+//! A mailbox's messages as a list: folders, labels, search.
 
 use askama::Template;
 use axum::{
     Router,
-    extract::{Path, RawQuery, Request},
+    extract::{Path, RawQuery},
     response::Response,
-    routing::{get, post},
+    routing::get,
 };
 use mail::html::escape;
 use model::{
     EmailId,
-    emails::{BulkDelete, BulkMove, BulkRead, Email, ListQuery, ScanStatus},
+    emails::{Email, ListQuery, ScanStatus},
     labels::Label,
-    search::SearchQuery,
+    search::{
+        SearchQuery,
+        query::{QueryFault, forgive},
+    },
     threads::{ThreadListQuery, ThreadSummary},
 };
-use operations::{Error, Result, drafts, emails, labels, search, threads};
+use operations::{Error, ErrorKind, Result, drafts, emails, labels, mailboxes, search, threads};
 use serde_json::json;
 
 use super::{
-    confirm::{Question, ask, confirmed},
+    approval,
     fields::{Fields, input},
-    links::{encoded, safe_next},
-    page::{self, html, nothing, with_header},
+    links::encoded,
+    page::{self, html},
     reader::{self, Reader},
     shell::{Shell, SideFolder},
     sidebar::fill_sidebar,
-    text::{counted, marked, people, person, plural},
+    text::{counted, marked, people, person},
     time::{When, Zone, number},
     visit::Visit,
 };
@@ -41,8 +44,6 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/m/{mailbox}/l/{label}/{thread}", get(label_thread))
         .route("/console/m/{mailbox}/search", get(search_page))
         .route("/console/m/{mailbox}/search/{thread}", get(search_thread))
-        .route("/console/m/{mailbox}/act", post(act))
-        .route("/console/m/{mailbox}/empty-trash", post(empty_trash))
 }
 
 async fn to_inbox(visit: Visit, Path(mailbox): Path<String>) -> Response {
@@ -112,12 +113,17 @@ struct Row {
     files: bool,
     flagged: bool,
     failed: bool,
+    urgent: bool,
+    /// Whether it is a draft that a person must approve.
+    needs_approval: bool,
     labels: Vec<(String, String)>,
 }
 
 /// A page of conversations.
+#[derive(Default)]
 struct Listing {
     rows: Vec<Row>,
+    /// How many there are, with their noun.
     total: String,
     next: Option<String>,
     first: Option<String>,
@@ -134,8 +140,48 @@ struct MailPage {
     listing: Listing,
     folder: String,
     list_url: String,
+    mailbox: String,
+    address: String,
+    /// The mistake in the search.
+    mistake: Option<Mistake>,
     reader: Option<Reader>,
     fresh: bool,
+}
+
+/// A mistake in a search, with the text before it, the text itself and the text behind it.
+struct Mistake {
+    said: String,
+    before: String,
+    token: String,
+    behind: String,
+}
+
+impl Mistake {
+    fn new(text: &str, fault: &QueryFault) -> Self {
+        let mut rest = text.chars();
+        let column = fault.column.saturating_sub(1);
+        // The place of a missing value is behind its field.
+        let at = text.char_indices().nth(column).map_or(text.len(), |(at, _)| at);
+        let start = if text.get(at..).is_some_and(|rest| rest.starts_with(&fault.token)) {
+            column
+        } else {
+            column.saturating_sub(fault.token.chars().count())
+        };
+        let before: String = rest.by_ref().take(start).collect();
+        let token: String = rest.by_ref().take(fault.token.chars().count()).collect();
+        Self {
+            said: format!("Character {}: {}.", fault.column, fault.message),
+            before,
+            token,
+            behind: rest.collect(),
+        }
+    }
+
+    /// A query that is refused for something else, such as its length.
+    fn whole(text: &str, refused: &Error) -> Self {
+        let (before, behind) = (String::new(), String::new());
+        Self { said: page::explain(refused), before, token: text.to_owned(), behind }
+    }
 }
 
 #[derive(Template)]
@@ -144,6 +190,8 @@ struct Rows {
     listing: Listing,
     folder: String,
     query: String,
+    mailbox: String,
+    address: String,
     fresh: bool,
 }
 
@@ -153,6 +201,8 @@ struct RowMaker<'a> {
     view: &'a View,
     zone: &'a Zone,
     labels: &'a [Label],
+    /// The drafts that a person must approve.
+    approvals: Vec<EmailId>,
     suffix: String,
 }
 
@@ -193,6 +243,8 @@ impl RowMaker<'_> {
             starred: email.starred,
             files: email.attachment_count > 0,
             flagged: email.scan_status == Some(ScanStatus::Flagged),
+            urgent: email.is_urgent && !outgoing,
+            needs_approval: self.approvals.contains(&email.id),
             failed: matches!(email.delivery_status.as_deref(), Some("bounced" | "partial" | "complained")),
             labels: email.custom_labels.iter().filter_map(named).collect(),
             thread,
@@ -211,8 +263,12 @@ async fn list(
     cursor: Option<&str>,
 ) -> Result<Listing> {
     let (app, limit) = (visit.app(), visit.limits().conversations_per_page);
-    let maker = RowMaker { mailbox, view, zone, labels: known, suffix: view.query(cursor) };
-    let (rows, total, next, counted_up_to) = match view {
+    let approvals = match view {
+        View::Folder(folder) if folder != "draft" => Vec::new(),
+        _ => approval::pending(visit, mailbox).await,
+    };
+    let maker = RowMaker { mailbox, view, zone, labels: known, approvals, suffix: view.query(cursor) };
+    let (rows, total, next, max_count) = match view {
         View::Folder(folder) if folder == "draft" => {
             let query = input(&json!({ "folder": folder, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&drafts::LIST)?, mailbox, query).await?;
@@ -233,6 +289,7 @@ async fn list(
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Search(text) => {
+            let text = forgive(text).unwrap_or_else(|_| text.clone());
             let query: SearchQuery = input(&json!({ "query": text, "limit": limit, "cursor": cursor }))?;
             let page = search::search(app, &visit.call(&search::SEARCH)?, mailbox, query).await?;
             let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
@@ -240,10 +297,16 @@ async fn list(
         }
     };
     let base = view.base(mailbox);
-    let more = if total >= counted_up_to { "+" } else { "" };
+    let noun = if matches!(view, View::Folder(id) if id == "draft") { "draft" } else { "conversation" };
+    let total = match view {
+        View::Search(_) if total >= max_count => format!("{}+ results", number(total)),
+        View::Search(_) => counted(total, "result"),
+        View::Label(_) => counted(total, "message"),
+        View::Folder(_) => counted(total, noun),
+    };
     Ok(Listing {
         rows,
-        total: format!("{}{more}", number(total)),
+        total,
         next: next.map(|next| format!("{base}{}", view.query(Some(&next)))),
         first: cursor.map(|_| format!("{base}{}", view.query(None))),
         url: format!("{base}{}", view.query(cursor)),
@@ -294,6 +357,34 @@ async fn search_thread(
     visit.answer(Box::pin(show(&visit, &mailbox, View::Search(String::new()), Some(thread), query))).await
 }
 
+/// The list of a search whose query has a mistake: what the mistake is, above the list that was searched in.
+async fn list_or_mistake(
+    visit: &Visit,
+    mailbox: &str,
+    view: &View,
+    shell: &Shell,
+    known: &[Label],
+    fields: &Fields,
+) -> Result<(Listing, Option<Mistake>)> {
+    let cursor = fields.given("cursor");
+    let View::Search(text) = view else {
+        return Ok((list(visit, mailbox, view, &shell.zone, known, cursor).await?, None));
+    };
+    let mistake = match forgive(text) {
+        Err(fault) => Mistake::new(text, &fault),
+        Ok(_) => match list(visit, mailbox, view, &shell.zone, known, cursor).await {
+            Err(refused) if refused.kind() == ErrorKind::ValidationFailed => Mistake::whole(text, &refused),
+            found => return Ok((found?, None)),
+        },
+    };
+    let searched_in = View::Folder(fields.given("in").unwrap_or("inbox").to_owned());
+    let listing = match list(visit, mailbox, &searched_in, &shell.zone, known, None).await {
+        Err(refused) if refused.kind() != ErrorKind::Internal => Listing::default(),
+        found => found?,
+    };
+    Ok((listing, Some(mistake)))
+}
+
 /// The whole page, or the requested part of it.
 async fn show(
     visit: &Visit,
@@ -323,23 +414,34 @@ async fn show(
         let zone = visit.zone().await?;
         let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
         let listing = list(visit, mailbox, &view, &zone, &known, cursor).await?;
-        return html(&Rows { listing, folder, query: text, fresh: true });
+        let found = mailboxes::get(visit.app(), &visit.call(&mailboxes::GET)?, mailbox).await?;
+        let (mailbox, address) = (mailbox.to_owned(), found.email);
+        return html(&Rows { listing, folder, query: text, mailbox, address, fresh: true });
     }
     let mut shell = visit.shell("", &view.active()).await?;
     let known = fill_sidebar(visit, &mut shell, mailbox).await?;
-    let listing = list(visit, mailbox, &view, &shell.zone, &known, cursor).await?;
+    let (listing, mistake) = list_or_mistake(visit, mailbox, &view, &shell, &known, &fields).await?;
     let title = title(&view, &shell);
-    shell.head.title = format!("{title} – {}", mailbox_name(&shell));
+    shell.head.title = format!("{title} – {}", shell.open_mailbox().map_or("", |one| one.name.as_str()));
     let reader = match thread {
         Some(thread) => Some(reader::load(visit, mailbox, &folder, &thread, list_url.clone()).await?),
         None => None,
     };
-    html(&MailPage { shell, title, query: text, listing, folder, list_url, reader, fresh: false })
-}
-
-fn mailbox_name(shell: &Shell) -> String {
-    let found = shell.mailboxes.iter().find(|one| one.id == shell.mailbox);
-    found.map(|one| one.name.clone()).unwrap_or_default()
+    let address = shell.open_mailbox().map(|one| one.email.clone()).unwrap_or_default();
+    let mailbox = mailbox.to_owned();
+    html(&MailPage {
+        shell,
+        title,
+        query: text,
+        listing,
+        folder,
+        list_url,
+        mailbox,
+        address,
+        mistake,
+        reader,
+        fresh: false,
+    })
 }
 
 fn title(view: &View, shell: &Shell) -> String {
@@ -353,150 +455,21 @@ fn title(view: &View, shell: &Shell) -> String {
     }
 }
 
-/// Applies an action to conversations.
-async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
-    let fields = match Fields::read(request).await {
-        Ok(fields) => fields,
-        Err(refused) => return page::failure(&visit.headers, &refused),
-    };
-    let inbox = format!("/console/m/{}/f/inbox", encoded(&mailbox));
-    let back = fields.given("back").map_or(inbox.as_str(), safe_next);
-    if fields.get("action") == "delete"
-        && let Some(asked) = ask_deletion(&visit, &fields, back)
-    {
-        return asked;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rules: SEARCH-8
+    #[test]
+    fn a_mistake_is_marked_where_it_stands() {
+        for (text, parts) in [
+            ("Re: é before:soon x", ("Re: é before:", "soon", " x")),
+            ("lunch from:", ("lunch ", "from:", "")),
+            ("lunch from: ann", ("lunch ", "from:", " ann")),
+            ("a \"open end", ("a ", "\"open end", "")),
+        ] {
+            let mistake = Mistake::new(text, &forgive(text).unwrap_err());
+            assert_eq!((mistake.before.as_str(), mistake.token.as_str(), mistake.behind.as_str()), parts);
+        }
     }
-    match change(&visit, &mailbox, &fields).await {
-        Ok(said) if page::is_partial(&visit.headers) => {
-            let toast = json!({ "toast": { "kind": "done", "text": said }, "mail-news": {} });
-            let quiet = json!({ "mail-news": {} });
-            let trigger = if said.is_empty() { quiet } else { toast };
-            with_header(nothing(), "hx-trigger", &page::ascii_json(&trigger))
-        }
-        outcome => visit.act(back, async { outcome.map(|said| (back.to_owned(), said)) }).await,
-    }
-}
-
-/// Asks before conversations are deleted for good.
-fn ask_deletion(visit: &Visit, fields: &Fields, back: &str) -> Option<Response> {
-    let count = i64::try_from(fields.all("thread").len()).unwrap_or(i64::MAX);
-    let what = if count == 1 { "this conversation".to_owned() } else { counted(count, "conversation") };
-    let question = Question {
-        title: &format!("Delete {what}?"),
-        text: "This cannot be undone.",
-        button: &format!("Delete {}", plural(count, "conversation")),
-        cancel: back,
-        typed: "",
-    };
-    ask(visit, fields, &question)
-}
-
-async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String> {
-    let chosen = fields.all("thread");
-    if chosen.is_empty() {
-        return Err(Error::invalid("thread", "choose a conversation first"));
-    }
-    let folder = fields.get("folder");
-    let mut emails: Vec<Email> = Vec::new();
-    for thread in chosen.iter().take(100) {
-        let query = input(&json!({ "metadata_only": true }))?;
-        let call = visit.call(&threads::GET)?;
-        emails.extend(threads::get(visit.app(), &call, mailbox, (*thread).into(), query).await?);
-    }
-    let word =
-        if chosen.len() == 1 { "Conversation".to_owned() } else { format!("{} conversations", chosen.len()) };
-    let action = fields.get("action");
-    let ids = |fits: &dyn Fn(&Email) -> bool| -> Vec<EmailId> {
-        emails.iter().filter(|mail| fits(mail)).map(|mail| mail.id.clone()).collect()
-    };
-    // In a folder only its own messages are moved; elsewhere everything except sent messages and drafts.
-    let here = |mail: &Email| {
-        let at = mail.folder_id.as_str();
-        if folder.is_empty() { !matches!(at, "sent" | "draft" | "scheduled") } else { at == folder }
-    };
-    match action {
-        "read" | "unread" => {
-            let read = action == "read";
-            let newest = emails.iter().rev().find(|mail| mail.delivery_status.is_none()).or(emails.last());
-            let newest = newest.map(|mail| mail.id.clone());
-            let ids = if read { ids(&|mail| !mail.read) } else { newest.into_iter().collect() };
-            set_read(visit, mailbox, ids, read).await?;
-            Ok(if read { String::new() } else { format!("{word} marked unread.") })
-        }
-        "trash" => {
-            discard(visit, mailbox, ids(&here), false).await?;
-            Ok(format!("{word} moved to Trash."))
-        }
-        "delete" => {
-            discard(visit, mailbox, ids(&here), true).await?;
-            Ok(format!("{word} deleted for good."))
-        }
-        "star" | "unstar" => {
-            alter(visit, mailbox, &emails, &json!({ "starred": action == "star" })).await?;
-            Ok(String::new())
-        }
-        "label" => {
-            alter(visit, mailbox, &emails, &json!({ "custom_labels": fields.all("label") })).await?;
-            Ok("Labels saved.".to_owned())
-        }
-        "archive" => relocate(visit, mailbox, ids(&here), "archive", &format!("{word} archived.")).await,
-        "move" => {
-            let target = fields.get("target");
-            relocate(visit, mailbox, ids(&here), target, &format!("{word} moved.")).await
-        }
-        _ => Err(Error::invalid("action", "unknown action")),
-    }
-}
-
-/// Changes the newest email of a conversation.
-async fn alter(visit: &Visit, mailbox: &str, emails: &[Email], change: &serde_json::Value) -> Result<()> {
-    let newest = emails.last().ok_or_else(|| Error::not_found("Email not found"))?;
-    let call = visit.call(&emails::UPDATE)?;
-    emails::update(visit.app(), &call, mailbox, newest.id.clone(), input(change)?).await.map(|_| ())
-}
-
-async fn set_read(visit: &Visit, mailbox: &str, ids: Vec<EmailId>, read: bool) -> Result<()> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let call = visit.call(&emails::BULK_READ)?;
-    emails::bulk_read(visit.app(), &call, mailbox, BulkRead { ids, read }).await.map(|_| ())
-}
-
-async fn discard(visit: &Visit, mailbox: &str, ids: Vec<EmailId>, permanent: bool) -> Result<()> {
-    let call = visit.call(&emails::BULK_DELETE)?;
-    emails::bulk_delete(visit.app(), &call, mailbox, BulkDelete { ids, permanent }).await.map(|_| ())
-}
-
-async fn relocate(
-    visit: &Visit,
-    mailbox: &str,
-    ids: Vec<EmailId>,
-    target: &str,
-    said: &str,
-) -> Result<String> {
-    let call = visit.call(&emails::BULK_MOVE)?;
-    let wanted = BulkMove { ids, folder_id: target.into() };
-    emails::bulk_move(visit.app(), &call, mailbox, wanted).await?;
-    Ok(said.to_owned())
-}
-
-async fn empty_trash(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
-    let back = format!("/console/m/{}/f/trash", encoded(&mailbox));
-    let question = Question {
-        title: "Empty Trash?",
-        text: "Everything in Trash is deleted. This cannot be undone.",
-        button: "Empty Trash",
-        cancel: &back,
-        typed: "",
-    };
-    let empty = async |_| {
-        let work = async {
-            let call = visit.call(&emails::EMPTY_TRASH)?;
-            let deleted = emails::empty_trash(visit.app(), &call, &mailbox).await?;
-            Ok((back.clone(), format!("{} deleted.", counted(deleted.deleted_count, "message"))))
-        };
-        visit.act(&back, work).await
-    };
-    confirmed(&visit, request, &question, empty).await
 }

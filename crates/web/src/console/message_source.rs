@@ -4,7 +4,7 @@ use askama::Template;
 use axum::{Router, extract::Path, response::Response, routing::get};
 use operations::{attachments, emails};
 
-use super::{links::encoded, page::html, visit::Visit};
+use super::{links::encoded, message_part, visit::Visit};
 use crate::{State, reply};
 
 /// Bytes of the source that a page shows.
@@ -35,7 +35,8 @@ async fn source(visit: Visit, Path((mailbox, email)): Path<(String, String)>) ->
             let end = bytes.len().min(MAX_SOURCE_BYTES);
             let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
-            html(&SourcePart { base, id: email, text, cut: bytes.len() > end })
+            let part = SourcePart { base, id: email, text, cut: bytes.len() > end };
+            message_part::respond(&visit, &mailbox, "Source", &part).await
         })
         .await
 }

@@ -17,16 +17,18 @@ use mail::{
 };
 use model::{
     EmailId,
-    emails::{BodyFormat, Email, EmailQuery, ScanStatus, Verdict},
+    emails::{BodyFormat, Email, EmailQuery, ScanStatus},
 };
 use operations::{Error, Result, attachments, emails, labels, sending, threads};
 use serde_json::json;
 
 use super::{
+    approval,
     compose_start::answered_email,
     fields::{Fields, input},
     links::encoded,
-    page::html,
+    message_badges::{Badge, badges, capital, threats},
+    message_part,
     text::{initial, people, person, plain},
     time::{When, Zone, size},
     visit::Visit,
@@ -45,9 +47,6 @@ pub(super) fn routes() -> Router<State> {
 const MAX_OPEN_MESSAGES: usize = 8;
 /// Bytes of a message's own pictures that are shown in its text.
 const MAX_PICTURE_BYTES: usize = 6 << 20;
-
-/// A badge of a message: its kind, its text, and its tooltip.
-pub(super) type Badge = (&'static str, String, String);
 
 /// An attachment.
 pub(super) struct FileRow {
@@ -127,6 +126,8 @@ pub(super) async fn load(
     let folders =
         operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
+    let has_draft = emails.iter().any(|mail| mail.folder_id.as_str() == "draft");
+    let approvals = if has_draft { approval::pending(visit, mailbox).await } else { Vec::new() };
     let mut reader = Reader {
         subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
         thread: thread.to_owned(),
@@ -149,7 +150,13 @@ pub(super) async fn load(
     for (index, mail) in emails.into_iter().enumerate() {
         let opened = index + 1 == count || (!mail.read && open < MAX_OPEN_MESSAGES);
         open += usize::from(opened);
-        reader.messages.push(message(visit, mailbox, mail, opened, &zone).await?);
+        let needs_approval = approvals.contains(&mail.id);
+        let mut shown = message(visit, mailbox, mail, opened, &zone).await?;
+        if needs_approval {
+            let why = "A triager wrote this draft. Check it, then send or delete it.".to_owned();
+            shown.badges.insert(0, ("warn", "Needs approval".to_owned(), why));
+        }
+        reader.messages.push(shown);
     }
     Ok(reader)
 }
@@ -196,63 +203,6 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
 async fn read(visit: &Visit, mailbox: &str, id: EmailId, safe: bool) -> Result<Email> {
     let query: EmailQuery = input(&json!({ "agent_safe_content": safe, "include_held": true }))?;
     emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id, query).await
-}
-
-/// The badges of a message.
-fn badges(mail: &Email) -> Vec<Badge> {
-    let mut badges: Vec<Badge> = Vec::new();
-    if let Some(status) = mail.delivery_status.as_deref() {
-        let kind = match status {
-            "delivered" | "sent" => "ok",
-            "queued" => "info",
-            "sandboxed" => "warn",
-            _ => "bad",
-        };
-        badges.push((kind, capital(status), "What became of it on its way.".to_owned()));
-        return badges;
-    }
-    badges.push(match mail.scan_status {
-        Some(ScanStatus::Clean) => ("ok", "Scanned, clean".to_owned(), "Every scanner passed it.".to_owned()),
-        Some(ScanStatus::Flagged) => ("bad", "Dangerous".to_owned(), "A scanner found it unsafe.".to_owned()),
-        Some(ScanStatus::Skipped) => {
-            ("warn", "Not judged".to_owned(), "It could not be scanned. That is not clean.".to_owned())
-        }
-        None => ("info", "Being scanned".to_owned(), "Not scanned yet. That is not clean.".to_owned()),
-    });
-    let checks = &mail.sender_authentication;
-    let said = format!("SPF {}, DKIM {}, DMARC {}", checks.spf, checks.dkim, checks.dmarc);
-    badges.push(match checks.status {
-        Verdict::Pass => ("ok", "Sender verified".to_owned(), said),
-        Verdict::Fail => ("bad", "Sender failed the checks".to_owned(), said),
-        Verdict::Unknown => ("", "Sender not verified".to_owned(), said),
-    });
-    if mail.is_urgent {
-        badges.push(("warn", "Urgent".to_owned(), "Classified as urgent.".to_owned()));
-    }
-    let category = mail.category.as_str();
-    if category != "other" {
-        badges.push(("", capital(&category.replace('_', " ")), "What it is about.".to_owned()));
-    }
-    badges
-}
-
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
-}
-
-fn threats(mail: &Email) -> Vec<String> {
-    let found = mail.scan_threats.as_deref().unwrap_or_default();
-    found
-        .iter()
-        .map(|threat| {
-            let place = match &threat.url {
-                Some(url) => url.clone(),
-                None => threat.attachment_filename.clone(),
-            };
-            format!("{}: {place}", capital(&threat.threat_type.replace('_', " ")))
-        })
-        .collect()
 }
 
 fn files(mail: &Email, base: &str) -> Vec<FileRow> {
@@ -313,7 +263,8 @@ async fn view(
             let images = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("images");
             let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
-            html(&ViewPart { body_view: body_view(&mail, &base, images).await?, base, id: email })
+            let part = ViewPart { body_view: body_view(&mail, &base, images).await?, base, id: email };
+            message_part::respond(&visit, &mailbox, "Message", &part).await
         })
         .await
 }
@@ -410,19 +361,21 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
             if let Some(from) = safe.body_source {
                 facts.push((
                     "",
-                    format!("made from {from}"),
-                    "The part that the text was made from.".to_owned(),
+                    format!("from {from}"),
+                    "The part of the message that this text comes from.".to_owned(),
                 ));
             }
             if safe.body_divergent == Some(true) {
-                let said = "Its text and its HTML tell different stories, or it hides something in a way that cannot be read.".to_owned();
+                let said = "Its text and its HTML differ, or it hides content.".to_owned();
                 facts.push(("warn", "parts differ".to_owned(), said));
             }
             if safe.content_truncated {
-                facts.push(("", "cut".to_owned(), "Only the beginning is given to agents.".to_owned()));
+                facts.push(("", "shortened".to_owned(), "Agents get only the beginning.".to_owned()));
             }
             let withheld = safe.content_omitted;
-            html(&AgentPart { body_view, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
+            let text = safe.body.unwrap_or_default();
+            let part = AgentPart { body_view, id: email, text, facts, withheld };
+            message_part::respond(&visit, &mailbox, "Agent view", &part).await
         })
         .await
 }
@@ -451,7 +404,7 @@ async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -
                 ("Bcc", mail.bcc.clone().unwrap_or_default()),
                 ("Delivered to", mail.recipient.clone()),
                 ("Date", zone.when(mail.date).full),
-                ("Arrived", zone.when(mail.received_at).full),
+                ("Received", zone.when(mail.received_at).full),
                 ("Message-ID", mail.message_id.clone().unwrap_or_default()),
                 ("Folder", mail.folder_name.clone()),
                 ("Size", mail.provider_metadata.as_ref().map(|facts| size(facts.size)).unwrap_or_default()),
@@ -467,7 +420,8 @@ async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -
             let recipients = recipients(&visit, &mailbox, &mail, &zone).await?;
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
             let headers = mail.raw_headers.unwrap_or_default();
-            html(&DetailsPart { base, id: email, facts, recipients, headers })
+            let part = DetailsPart { base, id: email, facts, recipients, headers };
+            message_part::respond(&visit, &mailbox, "Details", &part).await
         })
         .await
 }
@@ -494,7 +448,7 @@ async fn recipients(
         let state = one.state.as_str();
         let mut said = one.last_reply.unwrap_or_default();
         if let Some(next) = one.next_attempt_at {
-            let _ = write!(said, " Tried again {}.", zone.when(next).full);
+            let _ = write!(said, " Next attempt: {}.", zone.when(next).full);
         }
         (one.recipient, capital(state), kind(state), said)
     };

@@ -12,8 +12,8 @@ use operations::Error;
 
 use super::{
     agent, assets, auth, compose, domains, events, integrations, invites, keys, knowledge, live, mail,
-    mailboxes, members, message_source, operator, overview, page, reader, scheduled, session_api, settings,
-    telegram, triage, usage, webhooks,
+    mail_actions, mailboxes, members, message_source, operator, overview, page, reader, scheduled,
+    session_api, settings, telegram, test_message, triage, undo_send, usage, webhooks,
 };
 use crate::{State, request::client_address};
 
@@ -26,10 +26,13 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(keys::routes())
         .merge(mailboxes::routes())
         .merge(mail::routes())
+        .merge(mail_actions::routes())
+        .merge(test_message::routes())
         .merge(reader::routes())
         .merge(message_source::routes())
         .merge(live::routes())
         .merge(compose::routes())
+        .merge(undo_send::routes())
         .merge(scheduled::routes())
         .merge(agent::routes())
         .merge(triage::routes())

@@ -1,7 +1,7 @@
 //! The frame of a page for a logged-in person: the account, its workspaces, the sidebar.
 
-use model::{Role, events::EventType, mailboxes::ListedMailbox};
-use operations::{Result, mailboxes};
+use model::{Role, events::EventType, mailboxes::ListedMailbox, sending::OutboundMode};
+use operations::{App, Result, assistant, mailboxes, telegram};
 
 use super::{
     flash::{self, Flash},
@@ -9,6 +9,10 @@ use super::{
     time::Zone,
     visit::Visit,
 };
+use crate::request::cookie;
+
+/// Folders or labels that are listed without folding them.
+const MAX_UNFOLDED: usize = 6;
 
 /// A mailbox in the sidebar.
 pub(super) struct SideMailbox {
@@ -29,6 +33,34 @@ pub(super) struct SideFolder {
     pub(super) url: String,
 }
 
+/// Pages that are of no use until the operator has set something up, or until they hold something.
+#[derive(Clone, Copy)]
+pub(super) struct OptionalPages {
+    pub(super) agent: bool,
+    pub(super) triage: bool,
+    pub(super) telegram: bool,
+    pub(super) sandbox: bool,
+}
+
+impl OptionalPages {
+    fn of(app: &App) -> Self {
+        let has_model = assistant::is_configured(app);
+        Self {
+            agent: has_model,
+            triage: has_model,
+            telegram: telegram::is_available(app),
+            sandbox: app.settings().outbound.mode == OutboundMode::Sandbox,
+        }
+    }
+}
+
+/// A group of the navigation, and whether it is open at first.
+const GROUPS: [(&str, bool, &[&str]); 3] = [
+    ("developers", true, &["keys", "webhooks", "events", "sandbox", "integrations"]),
+    ("workspace", true, &["domains", "knowledge", "members", "usage", "settings"]),
+    ("operator", false, &[]),
+];
+
 /// The frame of a page for a logged-in person.
 pub(super) struct Shell {
     pub(super) head: Head,
@@ -48,6 +80,12 @@ pub(super) struct Shell {
     /// Whether the person may create mailboxes.
     pub(super) makes_mailboxes: bool,
     pub(super) operator: bool,
+    /// Which optional pages the navigation lists.
+    pub(super) pages: OptionalPages,
+    /// The groups of the navigation that the person opened or closed, as the script keeps them in a cookie.
+    nav: String,
+    /// The path of the page.
+    pub(super) path: String,
     pub(super) zone: Zone,
     /// The last event before the page was rendered: the page subscribes to those that follow.
     pub(super) after: i64,
@@ -84,6 +122,9 @@ impl Visit {
             admin: role == Role::Admin,
             makes_mailboxes: self.may(&mailboxes::CREATE),
             operator: self.is_operator(),
+            pages: OptionalPages::of(self.app()),
+            nav: cookie(&self.headers, "nav").unwrap_or_default().to_owned(),
+            path: self.path().to_owned(),
             zone: self.zone().await?,
             after: self.after,
             event_types: EventType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" "),
@@ -100,6 +141,38 @@ impl Shell {
     /// Whether a part of the navigation is the current one.
     pub(super) fn is(&self, part: &str) -> bool {
         self.active == part
+    }
+
+    /// Whether a group of the navigation is open: the one with the current page is, others as the person left them.
+    pub(super) fn opens(&self, group: &str) -> bool {
+        let (usually, parts) = GROUPS
+            .iter()
+            .find(|(name, ..)| *name == group)
+            .map_or((true, &[] as &[&str]), |(_, usually, parts)| (*usually, *parts));
+        let is_current = parts.contains(&self.active.as_str()) || self.active.starts_with(group);
+        let chosen = self.nav.split('.').find_map(|one| one.strip_prefix(group)?.strip_prefix(':'));
+        is_current || chosen.map_or(usually, |state| state == "1")
+    }
+
+    /// Whether so many folders or labels are shown folded.
+    pub(super) fn folds(&self, group: &str, count: usize) -> bool {
+        let chosen = self.nav.split('.').find_map(|one| one.strip_prefix(group)?.strip_prefix(':'));
+        chosen.map_or(count > MAX_UNFOLDED, |state| state == "0")
+    }
+
+    /// The mailbox that is open.
+    pub(super) fn open_mailbox(&self) -> Option<&SideMailbox> {
+        self.mailboxes.iter().find(|one| one.id == self.mailbox)
+    }
+
+    /// Folders of the open mailbox that its owner made, or that every mailbox has.
+    pub(super) fn folders(&self, custom: bool) -> impl Iterator<Item = &SideFolder> {
+        self.folders.iter().filter(move |folder| (folder.icon == "folder") == custom)
+    }
+
+    /// How many folders of the open mailbox its owner made.
+    pub(super) fn custom_folders(&self) -> usize {
+        self.folders(true).count()
     }
 
     /// The mailbox to compose in when none is open.

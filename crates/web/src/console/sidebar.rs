@@ -1,9 +1,11 @@
 //! The folders and labels of the open mailbox in the sidebar.
 
-use model::labels::Label;
-use operations::{Result, folders, labels};
+use model::{labels::Label, triagers::RecentRunsQuery};
+use operations::{Result, conversations, folders, labels, triagers};
+use serde_json::json;
 
 use super::{
+    fields::input,
     links::encoded,
     shell::{Shell, SideFolder},
     visit::Visit,
@@ -64,5 +66,23 @@ pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str
             url: format!("/console/m/{encoded_mailbox}/l/{}", encoded(&label.slug)),
         })
         .collect();
+    show_what_holds_something(visit, shell, mailbox).await;
     Ok(known)
+}
+
+/// Lists pages that the server is not set up for, when there is something on them.
+async fn show_what_holds_something(visit: &Visit, shell: &mut Shell, mailbox: &str) {
+    if !shell.pages.agent
+        && let Ok(call) = visit.call(&conversations::LIST)
+        && let Ok(query) = input(&json!({}))
+        && let Ok(page) = conversations::list(visit.app(), &call, mailbox, query).await
+    {
+        shell.pages.agent = !page.conversations.is_empty();
+    }
+    if !shell.pages.triage
+        && let Ok(call) = visit.call(&triagers::RECENT)
+        && let Ok(recent) = triagers::recent(visit.app(), &call, mailbox, RecentRunsQuery { limit: 1 }).await
+    {
+        shell.pages.triage = !recent.runs.is_empty();
+    }
 }

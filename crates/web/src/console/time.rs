@@ -9,8 +9,12 @@ use operations::{Error, Result};
 pub(super) struct When {
     /// Machine-readable.
     pub(super) iso: String,
-    /// Short.
+    /// A short date, or the time of day.
     pub(super) short: String,
+    /// From now: "5 min ago", "Yesterday".
+    pub(super) relative: String,
+    /// Whether a minute later that is something else.
+    pub(super) moving: bool,
     /// In full.
     pub(super) full: String,
 }
@@ -39,7 +43,34 @@ impl Zone {
         } else {
             there.strftime("%-d %b %Y").to_string()
         };
-        When { iso: at.to_string(), short, full: there.strftime("%a %-d %b %Y, %H:%M %Z").to_string() }
+        let (relative, moving) = self.relative(&there);
+        When {
+            iso: at.to_string(),
+            relative: relative.unwrap_or_else(|| short.clone()),
+            moving,
+            short,
+            full: there.strftime("%a %-d %b %Y, %H:%M %Z").to_string(),
+        }
+    }
+
+    /// A time near now as people say it, and whether that changes by the minute.
+    fn relative(&self, there: &Zoned) -> (Option<String>, bool) {
+        let seconds = self.now.timestamp().as_second() - there.timestamp().as_second();
+        let minutes = seconds.abs() / 60;
+        let amount = if minutes < 60 { format!("{minutes} min") } else { format!("{} h", minutes / 60) };
+        let days = self.now.date().since(there.date()).map_or(i32::MAX, |span| span.get_days());
+        let named = match days {
+            0 if minutes == 0 => return (Some("Just now".to_owned()), true),
+            _ if minutes < 60 || days == 0 => {
+                let text = if seconds < 0 { format!("in {amount}") } else { format!("{amount} ago") };
+                return (Some(text), true);
+            }
+            1 => "Yesterday".to_owned(),
+            -1 => "Tomorrow".to_owned(),
+            2..=6 => there.strftime("%A").to_string(),
+            _ => return (None, false),
+        };
+        (Some(named), false)
     }
 
     /// The value of an `<input type="datetime-local">`.
@@ -130,6 +161,25 @@ mod tests {
         assert_eq!(zone.when("2026-02-01T23:30:00Z".parse().unwrap()).short, "2 Feb");
         assert_eq!(zone.when("2024-02-01T12:30:00Z".parse().unwrap()).short, "1 Feb 2024");
         assert_eq!(zone.parse("2026-07-15T08:00").unwrap().to_string(), "2026-07-15T06:00:00.000Z");
+        for (at, said) in [
+            ("2026-07-14T08:59:30Z", "Just now"),
+            ("2026-07-14T08:55:00Z", "5 min ago"),
+            ("2026-07-14T05:10:00Z", "3 h ago"),
+            ("2026-07-13T12:00:00Z", "Yesterday"),
+            ("2026-07-13T22:30:00Z", "10 h ago"),
+            ("2026-07-13T21:30:00Z", "Yesterday"),
+            ("2026-07-10T12:00:00Z", "Friday"),
+            ("2026-07-07T12:00:00Z", "7 Jul"),
+            ("2026-07-14T09:10:00Z", "in 10 min"),
+            ("2026-07-15T12:00:00Z", "Tomorrow"),
+            ("2026-07-18T12:00:00Z", "18 Jul"),
+            ("2025-07-18T12:00:00Z", "18 Jul 2025"),
+        ] {
+            let when = zone.when(at.parse().unwrap());
+            assert_eq!(when.relative, said, "{at}");
+            assert_eq!(when.moving, said.contains("min") || said.contains(" h") || said == "Just now");
+        }
+        assert_eq!(zone.when(now).full, "Tue 14 Jul 2026, 11:00 CEST");
         assert!(zone.parse("soon").is_err());
         assert_eq!(zone.field(now), "2026-07-14T11:00");
         assert_eq!(zone.suggestions().len(), 3);

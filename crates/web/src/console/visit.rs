@@ -9,7 +9,9 @@ use axum::{
 };
 use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts, events};
 
-use super::{flash, limits::ConsoleLimits, page, time::Zone};
+use serde_json::json;
+
+use super::{flash, limits::ConsoleLimits, page, time::Zone, undo::Outcome};
 use crate::{
     State,
     request::{RequestId, credential, require_own_site},
@@ -154,13 +156,35 @@ impl Visit {
         back: &str,
         work: impl Future<Output = Result<(String, String)>>,
     ) -> Response {
-        match work.await {
-            Ok((target, said)) => flash::set(page::go_to(&self.headers, &target), flash::Kind::Done, &said),
+        self.leave(back, work.await.map(Outcome::from))
+    }
+
+    /// Redirects to a page that reports what came of an action.
+    pub(super) fn leave(&self, back: &str, outcome: Result<Outcome>) -> Response {
+        match outcome {
+            Ok(Outcome { target, said, undo }) => {
+                let response = page::go_to(&self.headers, &target);
+                flash::set_undoable(response, flash::Kind::Done, &said, undo.as_ref())
+            }
             Err(refused) if page::is_partial(&self.headers) => page::failure(&self.headers, &refused),
             Err(refused) => {
                 let said = page::explain(&refused);
                 flash::set(page::go_to(&self.headers, back), flash::Kind::Failed, &said)
             }
+        }
+    }
+
+    /// Reports what came of an action on conversations: on the open page, or after a redirect.
+    pub(super) fn conclude(&self, back: &str, outcome: Result<Outcome>) -> Response {
+        match outcome {
+            Ok(Outcome { said, undo, .. }) if page::is_partial(&self.headers) => {
+                let mut trigger = json!({ "mail-news": {} });
+                if !said.is_empty() {
+                    trigger["toast"] = json!({ "kind": "done", "text": said, "undo": undo });
+                }
+                page::with_header(page::nothing(), "hx-trigger", &page::ascii_json(&trigger))
+            }
+            outcome => self.leave(back, outcome),
         }
     }
 }

@@ -5,7 +5,7 @@ use model::{
     emails::ReadOptions,
     search::{
         SearchQuery,
-        query::{Field, Query},
+        query::{Field, Query, QueryFault},
     },
 };
 use store::{
@@ -18,7 +18,7 @@ use crate::{
     core::{
         app::App,
         call::Call,
-        error::{Error, Result},
+        error::{Detail, Error, ErrorKind, Result},
     },
     inbox::emails::{
         label_id,
@@ -55,8 +55,7 @@ pub(super) fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
 
 /// The query combined with the parameters for its fields.
 pub(super) fn full_query(input: &SearchQuery) -> Result<Query> {
-    let parsed = Query::parse(&input.query);
-    let mut query = parsed.map_err(|fault| Error::invalid("query", fault.to_string()))?;
+    let mut query = Query::parse(&input.query).map_err(|fault| query_error(&fault))?;
     for (field, text) in
         [(Field::Sender, &input.from), (Field::Recipient, &input.to), (Field::Subject, &input.subject)]
     {
@@ -74,6 +73,13 @@ pub(super) fn full_query(input: &SearchQuery) -> Result<Query> {
         query.add_starred(wanted);
     }
     Ok(query)
+}
+
+/// A mistake in a query, with its place in the text and in the details.
+fn query_error(fault: &QueryFault) -> Error {
+    let message = format!("Invalid search query at character {} (“{}”)", fault.column, fault.token);
+    let detail = Detail::new("query", fault.to_string());
+    Error::with_message(ErrorKind::ValidationFailed, message).with_details(vec![detail])
 }
 
 /// Loads what is needed to show matching messages.
