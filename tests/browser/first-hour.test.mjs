@@ -77,7 +77,7 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "Revoke Robot" }).click();
   await page.getByRole("button", { name: "Revoke key" }).click();
-  await page.getByText("No key yet").waitFor();
+  await page.getByText("No API keys yet").waitFor();
   assert.equal((await call()).status, 401);
 
   assert.deepEqual(troubles, []);

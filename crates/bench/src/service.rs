@@ -151,6 +151,7 @@ fn settings() -> Settings {
         hosted_domains: vec!["agents.test".to_owned()],
         public_url: "http://localhost".to_owned(),
         sign_up: operations::SignUpPolicy::default(),
+        operator_plan: model::Plan::Free,
         outbound: operations::Outbound::new(model::sending::OutboundMode::Local),
         receives_mail: false,
         mailbox_grace_seconds: 7 * 86_400,
