@@ -174,7 +174,8 @@ impl World {
         let talk = tenant.key.post(&format!("{inside}/agent-conversations"), json!({})).await.ok();
         let tools = body("createIntegrationConnection").unwrap();
         let tools = tenant.key.post("/api/v1/integrations/connections", tools).await.ok();
-        let later = body("scheduleSend").unwrap();
+        let mut later = body("scheduleSend").unwrap();
+        later["scheduled_send_at"] = server.clock.now().plus_seconds(86_400).to_string().into();
         let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
         let triagers = format!("{inside}/task-triagers");
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();

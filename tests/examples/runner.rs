@@ -1,13 +1,13 @@
 //! Runs examples: shell commands in a shell, the other languages in a process that takes one after the other.
 
-use std::{path::Path, process::Stdio};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
-};
 
 /// A language of the examples.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,35 +32,56 @@ impl Language {
 pub(super) struct Runner {
     language: Language,
     folder: TempDir,
-    /// The process that runs one example after the other.
-    driver: Option<(Child, ChildStdin, Lines<BufReader<ChildStdout>>)>,
+    driver: Option<Driver>,
+}
+
+/// A process that runs one example after the other.
+struct Driver {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Driver {
+    fn run(&mut self, job: &Value) -> Value {
+        self.input.write_all(format!("{job}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).expect("the driver answers")
+    }
 }
 
 impl Runner {
     /// `None`, with a line that says so, if the language is not installed.
     pub(super) fn start(language: Language) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // As a person would, with errors shown: curl succeeds with every status otherwise.
-        std::fs::write(
-            folder.path().join(".curlrc"),
-            "silent\nshow-error\nfail-with-body\nnoproxy = \"*\"\n",
-        )
-        .unwrap();
+        // With errors shown: curl succeeds with every status otherwise.
+        let settings = "silent\nshow-error\nfail-with-body\nnoproxy = \"*\"\n";
+        std::fs::write(folder.path().join(".curlrc"), settings).unwrap();
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-        let driver = match language {
+        let mut command = match language {
             Language::Shell => return Some(Self { language, folder, driver: None }),
-            Language::Python => command(&folder, "python3", &[], &here.join("driver.py")),
-            Language::TypeScript => command(&folder, "node", &["--no-warnings"], &here.join("driver.mjs")),
+            Language::Python => Command::new("python3"),
+            Language::TypeScript => Command::new("node"),
         };
-        let Ok(mut child) = driver else {
+        command.arg(here.join(if language == Language::Python { "driver.py" } else { "driver.mjs" }));
+        surround(&mut command, &folder);
+        let Ok(mut child) = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn() else {
             println!("SKIPPED: there is no interpreter for the examples in {}", language.name());
             return None;
         };
-        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Some(Self { language, folder, driver: Some((child, input, BufReader::new(output).lines())) })
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Some(Self { language, folder, driver: Some(Driver { child, input, output }) })
     }
 
-    /// Runs an example, and returns what it printed or how it failed.
+    /// Runs an example, and returns what it printed or how it failed. The server answers on this runtime meanwhile.
     pub(super) async fn run(
         &mut self,
         id: &str,
@@ -72,34 +93,26 @@ impl Runner {
             let line = format!("127.0.0.1\tFALSE\t/\tFALSE\t0\t{name}\t{value}\n");
             std::fs::write(self.folder.path().join("cookies.txt"), line).unwrap();
         }
+        let process = self.process(code, variables);
         if id == "streamEvents" {
-            return self.first_line(code, variables).await;
+            return blocking(|| first_line(process)).await;
         }
-        let Some((_, input, output)) = &mut self.driver else {
-            let output = self.process(code, variables).output().await.unwrap();
-            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-            let failed = String::from_utf8_lossy(&output.stderr).into_owned();
-            return if output.status.success() { Ok(printed) } else { Err(format!("{printed}\n{failed}")) };
+        let Some(mut driver) = self.driver.take() else {
+            return blocking(|| output(process)).await;
         };
         let variables: serde_json::Map<String, Value> =
             variables.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
         let job = json!({ "id": id, "code": code, "env": variables });
-        input.write_all(format!("{job}\n").as_bytes()).await.unwrap();
-        let answer = output.next_line().await.unwrap().expect("the driver answers");
-        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let (driver, answer) = blocking(move || {
+            let answer = driver.run(&job);
+            (driver, answer)
+        })
+        .await;
+        self.driver = Some(driver);
         match answer["error"].as_str() {
             Some(error) => Err(error.to_owned()),
             None => Ok(answer["printed"].as_str().unwrap().to_owned()),
         }
-    }
-
-    /// Runs an example without an end until it prints something.
-    async fn first_line(&self, code: &str, variables: &[(String, String)]) -> Result<String, String> {
-        let mut child = self.process(code, variables).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next_line().await.unwrap();
-        child.kill().await.unwrap();
-        first.ok_or_else(|| "it ended".to_owned())
     }
 
     /// A process of its own for an example.
@@ -117,16 +130,30 @@ impl Runner {
     }
 }
 
-fn command(folder: &TempDir, program: &str, options: &[&str], driver: &Path) -> std::io::Result<Child> {
-    let mut command = Command::new(program);
-    command.args(options).arg(driver).stdin(Stdio::piped()).stderr(Stdio::inherit());
-    surround(&mut command, folder);
-    command.spawn()
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+fn output(mut command: Command) -> Result<String, String> {
+    let output = command.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let failed = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(printed) } else { Err(format!("{printed}\n{failed}")) }
+}
+
+/// Runs an example without an end until it prints something.
+fn first_line(mut command: Command) -> Result<String, String> {
+    let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if line.is_empty() { Err("it ended".to_owned()) } else { Ok(line) }
 }
 
 /// The folder, and the stand-in for `requests`: it is found before the package, so that every machine runs the same.
 fn surround(command: &mut Command, folder: &TempDir) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     command.current_dir(folder.path()).env("CURL_HOME", folder.path()).env("PYTHONPATH", here);
-    command.env("PYTHONDONTWRITEBYTECODE", "1").stdout(Stdio::piped()).kill_on_drop(true);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").stdout(Stdio::piped());
 }

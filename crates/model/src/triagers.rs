@@ -92,11 +92,11 @@ pub struct TaskConfig {
     #[garde(length(chars, max = 2000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// `label`: the slugs of the labels that may be put on; all of the mailbox, if left out.
+    /// `label`: the slugs of the labels that it can add. If omitted, all labels of the mailbox.
     #[garde(length(max = 20), inner(inner(length(chars, min = 1, max = 80))))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// `extract_tasks`: the most tasks that are noted from one email; 5, if left out.
+    /// `extract_tasks`: maximum number of tasks from one email; 5 by default.
     #[garde(range(min = 1, max = MAX_FOUND))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -93,7 +93,7 @@ pub struct RunTask {
     /// `label`: the slugs of what was put on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// `notify`: what was told. Written by a model from untrusted mail.
+    /// `notify`: the notification. Written by a model from untrusted mail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notification: Option<String>,
 }

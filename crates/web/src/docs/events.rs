@@ -15,7 +15,7 @@ use super::{
 /// Code that verifies a delivery: the language's name for highlighters, its name for people, the code.
 pub(super) const VERIFY: [(&str, &str, &str); 2] = [
     ("python", "Python", include_str!("samples/verify_webhook.py")),
-    ("typescript", "TypeScript", include_str!("samples/verify_webhook.ts")),
+    ("typescript", "JavaScript", include_str!("samples/verify_webhook.ts")),
 ];
 
 /// How a delivery is signed.
