@@ -24,11 +24,11 @@ pub struct Account {
     pub is_admin: bool,
     /// The account's stable owner address.
     pub address: String,
-    /// When it signed up.
+    /// When the account was created.
     pub created_at: Timestamp,
 }
 
-/// What signing up takes.
+/// A new account.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignUp {
@@ -38,7 +38,7 @@ pub struct SignUp {
     /// The password, 10 to 200 characters.
     #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
-    /// The name shown to other members; the address's local part if left out.
+    /// The name shown to other members. If omitted, the part of the address before the @.
     #[garde(inner(custom(valid_name)))]
     #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
@@ -52,22 +52,22 @@ pub struct SignUp {
     #[garde(length(chars, min = 1, max = 40), inner(custom(without_nul)))]
     #[serde(default)]
     pub affiliate_code: Option<String>,
-    /// The code that the server printed at its start; only the first account of a public server needs it.
+    /// The code that the server printed when it started. Only the first account of a public server needs it.
     #[garde(length(chars, min = 1, max = 100), inner(custom(without_nul)))]
     #[serde(default)]
     pub code: Option<String>,
 }
 
-/// Tells that a message is on its way. The answer is the same whether or not the address has an account.
+/// An email was sent. The response is the same whether or not the address has an account.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct VerificationSent {
     /// The address.
     pub email: String,
-    /// When the link in the message stops working.
+    /// When the link in the email expires.
     pub expires_at: Timestamp,
 }
 
-/// Making the account of a link in a message.
+/// Completes a sign-up.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteSignUp {
@@ -83,7 +83,7 @@ fn without_nul(text: &str, (): &()) -> garde::Result {
     if text.contains('\0') { Err(garde::Error::new("must not contain control characters")) } else { Ok(()) }
 }
 
-/// What logging in takes.
+/// Credentials to log in with.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
@@ -95,12 +95,12 @@ pub struct Login {
     pub password: String,
 }
 
-/// Who is logged in, and where.
+/// The account that is logged in, and its workspaces.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Me {
     /// The account.
     pub account: Account,
-    /// The workspace that calls without a workspace id in their path go to.
+    /// The workspace of calls without a workspace id in their path.
     pub workspace_id: WorkspaceId,
     /// All workspaces of the account.
     pub workspaces: Vec<Membership>,
@@ -124,17 +124,17 @@ pub struct Membership {
 pub struct Session {
     /// Its id (not the secret in the cookie).
     pub id: SessionId,
-    /// Whether this is the session that asks.
+    /// Whether this is the current session.
     pub current: bool,
     /// The browser or program that logged in, as it named itself.
     pub user_agent: String,
     /// When it logged in.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// Chooses the session's workspace.
+/// Switches the session to another workspace.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -147,7 +147,7 @@ pub struct SwitchWorkspace {
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PasswordResetRequest {
-    /// The mail address of the account.
+    /// The email address of the account.
     #[garde(length(chars, max = 254))]
     pub email: String,
 }

@@ -17,31 +17,31 @@ pub struct Affiliate {
     pub code: String,
     /// The link to share.
     pub link: String,
-    /// Where payouts are announced.
+    /// The address that is notified of payouts.
     pub payout_email: Option<String>,
-    /// The share of a referred workspace's monthly price.
+    /// The share of a referred workspace's monthly price, in percent.
     pub commission_percent: i64,
-    /// When it signed up.
+    /// When the account was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What signing up as an affiliate takes.
+/// A new affiliate account.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AffiliateSignUp {
-    /// The code in the link, 3 to 40 of `a-z`, `0-9` and `-`; made up if left out.
+    /// The code in the link: 3 to 40 characters of `a-z`, `0-9` and `-`. Generated if omitted.
     #[garde(length(min = 3, max = 40), inner(custom(valid_code)))]
     #[serde(default)]
     pub code: Option<String>,
-    /// Where payouts are announced.
+    /// The address that is notified of payouts.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub payout_email: Option<String>,
 }
 
-/// A change of an affiliate account; what is left out stays.
+/// Changes to an affiliate account. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AffiliateChange {
@@ -49,7 +49,7 @@ pub struct AffiliateChange {
     #[garde(length(min = 3, max = 40), inner(custom(valid_code)))]
     #[serde(default)]
     pub code: Option<String>,
-    /// Where payouts are announced.
+    /// The address that is notified of payouts.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub payout_email: Option<String>,
@@ -63,28 +63,28 @@ fn valid_code(code: &str, _: &()) -> garde::Result {
     }
 }
 
-/// What became of an affiliate's link.
+/// The results of an affiliate link.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AffiliateAnalytics {
     /// Clicks on the link.
     pub clicks: i64,
     /// Workspaces that signed up through it.
     pub sign_ups: i64,
-    /// Of those, the ones that chose a paid plan.
+    /// Of those, the ones on a paid plan.
     pub conversions: i64,
     /// Commissions earned.
     pub earned_cents: i64,
     /// Payouts made.
     pub paid_cents: i64,
-    /// Earned and not yet paid.
+    /// Earned but not yet paid.
     pub pending_cents: i64,
     /// The currency of the amounts.
     pub currency: String,
-    /// Clicks and sign-ups of the last 30 days that had any, oldest first.
+    /// Clicks and sign-ups per day, for days of the last 30 that had any, oldest first.
     pub days: Vec<AffiliateDay>,
 }
 
-/// One day of an affiliate's link.
+/// One day of an affiliate link.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AffiliateDay {
     /// The UTC day.
@@ -126,7 +126,7 @@ impl FromStr for CommissionStatus {
     }
 }
 
-/// A commission, earned when a referred workspace begins a month on a paid plan.
+/// A commission, earned when a referred workspace starts a month on a paid plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Commission {
     /// Its id.
@@ -143,15 +143,15 @@ pub struct Commission {
     pub created_at: Timestamp,
 }
 
-/// The state of a payout.
+/// The status of a payout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PayoutStatus {
-    /// On its way.
+    /// Pending.
     Pending,
-    /// Arrived.
+    /// Paid.
     Paid,
-    /// Did not arrive.
+    /// Failed.
     Failed,
 }
 
@@ -187,13 +187,13 @@ pub struct Payout {
     pub amount_cents: i64,
     /// Its currency.
     pub currency: String,
-    /// Where it stands.
+    /// Its status.
     pub status: PayoutStatus,
-    /// The first moment it pays for.
+    /// The start of the period that it pays for.
     pub period_start: Timestamp,
-    /// The moment after the last it pays for.
+    /// The end of the period that it pays for (exclusive).
     pub period_end: Timestamp,
-    /// The operator's reference, such as a transfer's number.
+    /// The operator's reference, such as a transfer number.
     pub reference: Option<String>,
     /// When it was paid.
     pub paid_at: Option<Timestamp>,

@@ -11,21 +11,21 @@ use crate::{ApiKeyId, Role, Timestamp, names::valid_name};
 pub struct ApiKey {
     /// Its id.
     pub id: ApiKeyId,
-    /// The name it was given.
+    /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// The first characters of the key, to tell keys apart.
+    /// The first characters of the key, to recognise it.
     pub hint: String,
-    /// When it stops working, if it does.
+    /// When it expires; null if never.
     pub expires_at: Option<Timestamp>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// A fresh key with its secret, which is shown only once.
+/// A new key with its secret, which is shown only once.
 #[derive(Clone, Serialize, JsonSchema)]
 pub struct ApiKeyWithSecret {
     /// The key.
@@ -35,19 +35,19 @@ pub struct ApiKeyWithSecret {
     pub key: String,
 }
 
-/// What making a key takes.
+/// A new API key.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewApiKey {
-    /// A name to tell it apart.
+    /// A name to recognise it by.
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// What it may do.
+    /// Its role.
     #[serde(default = "admin")]
     pub role: Role,
-    /// When it stops working.
+    /// When it expires.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }

@@ -9,43 +9,43 @@ use serde::{Deserialize, Serialize};
 use crate::{DomainId, Timestamp, WorkspaceId, emails::named};
 
 named! {
-    /// How far a domain is proven.
+    /// The verification status of a domain.
     DomainStatus {
-        /// Its records have not all been seen yet.
+        /// Not all required DNS records were found yet.
         Pending "pending",
-        /// All required records are there.
+        /// All required DNS records were found.
         Verified "verified",
-        /// The proof did not come in time, or is gone.
+        /// The DNS records were not found in time, or are gone.
         Failed "failed",
     }
 }
 
 named! {
-    /// What was found of a record in DNS.
+    /// The state of a record in DNS.
     RecordStatus {
-        /// It was not looked up yet.
+        /// Not checked yet.
         Pending "pending",
-        /// It is there.
+        /// Found.
         Verified "verified",
-        /// It is not there.
+        /// Missing.
         Missing "missing",
-        /// Something else is there.
+        /// Found with another value.
         Mismatch "mismatch",
     }
 }
 
 named! {
-    /// What a record is for.
+    /// The purpose of a DNS record.
     RecordPurpose {
-        /// Shows that the domain belongs to the workspace.
+        /// Proves that the domain belongs to the workspace.
         Ownership "ownership",
-        /// Leads mail to this server.
+        /// Routes mail to this server.
         Mx "mx",
-        /// Lets this server send for the domain.
+        /// Allows this server to send for the domain.
         Spf "spf",
-        /// Publishes a key that mail is signed with.
+        /// Publishes a key that outgoing mail is signed with.
         Dkim "dkim",
-        /// Says what others should do with mail that is not signed.
+        /// Says what receivers should do with mail that is not signed.
         Dmarc "dmarc",
     }
 }
@@ -66,18 +66,18 @@ pub struct DnsRecord {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: RecordType,
-    /// Its full name, without a dot at the end.
+    /// Its full name, without a trailing dot.
     pub name: String,
-    /// Its value. A text longer than 255 characters is published in several strings, which DNS joins.
+    /// Its value. A text longer than 255 characters is published as several strings, which DNS joins.
     pub value: String,
     /// The preference of an MX record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u16>,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: RecordPurpose,
-    /// Whether the domain is verified only with it.
+    /// Whether the domain needs it to be verified.
     pub required: bool,
-    /// What was found when it was last looked up.
+    /// The result of the last lookup.
     pub status: RecordStatus,
 }
 
@@ -90,19 +90,19 @@ pub struct EmailDomain {
     pub workspace_id: WorkspaceId,
     /// Its name in lower case, international names in A-labels.
     pub domain: String,
-    /// What sends and receives for it.
+    /// The provider that sends and receives for it.
     pub provider: String,
-    /// How far it is proven.
+    /// Its verification status.
     pub status: DomainStatus,
     /// Its name at the provider.
     pub provider_domain_id: Option<String>,
-    /// Where the provider keeps it.
+    /// The provider's region.
     pub region: Option<String>,
-    /// What has to stand in DNS.
+    /// The DNS records to publish.
     pub dns_records: Vec<DnsRecord>,
-    /// What was wrong when it was last looked at.
+    /// What was wrong at the last check.
     pub last_error: Option<String>,
-    /// Since when it is verified.
+    /// When it was verified.
     pub verified_at: Option<Timestamp>,
     /// When it was added.
     pub created_at: Timestamp,
@@ -110,7 +110,7 @@ pub struct EmailDomain {
     pub updated_at: Timestamp,
 }
 
-/// What adding a domain takes.
+/// A new custom domain.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEmailDomain {
@@ -119,7 +119,7 @@ pub struct NewEmailDomain {
     pub domain: String,
 }
 
-/// What became of a domain.
+/// The result of deleting a domain.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DomainDeleted {
     /// Always `deleted`.
@@ -127,9 +127,9 @@ pub struct DomainDeleted {
 }
 
 named! {
-    /// What became of a domain.
+    /// The result of deleting a domain.
     DeletedDomainStatus {
-        /// It is gone.
+        /// It was deleted.
         Deleted "deleted",
     }
 }

@@ -13,17 +13,17 @@ use crate::{
 };
 
 named! {
-    /// What a draft is at the moment.
+    /// The status of a draft.
     DraftState {
-        /// Somebody is writing it.
+        /// It is being written.
         Draft "draft",
-        /// It leaves at its time.
+        /// It will be sent at the scheduled time.
         Scheduled "scheduled",
-        /// It is leaving right now.
+        /// It is being sent.
         Sending "sending",
-        /// It has left.
+        /// It was sent.
         Sent "sent",
-        /// A limit keeps it back until the time that it shows.
+        /// A limit delays it until the time shown.
         Deferred "deferred",
         /// It could not be sent; `last_error` says why.
         Failed "failed",
@@ -52,20 +52,20 @@ impl DraftState {
     }
 }
 
-/// A draft to be saved.
+/// A draft to save.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewDraft {
-    /// Who is to get it.
+    /// The recipients, as one text.
     #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
-    /// Who is to get a copy.
+    /// The Cc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
-    /// Who is to get a copy that the others do not know of.
+    /// The Bcc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
@@ -75,20 +75,21 @@ pub struct NewDraft {
     pub subject: Option<String>,
     /// The body.
     pub body: String,
-    /// What the body is written in; plain text, if left out.
+    /// The format of the body; plain text by default.
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
-    /// The Message-ID that it answers.
+    /// The Message-ID of the email that it replies to.
     #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
-    /// The thread of the mailbox that it belongs to.
+    /// The thread that it belongs to.
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
-    /// The draft that this one replaces.
+    /// An existing draft to replace.
     #[serde(default)]
     pub draft_id: Option<EmailId>,
-    /// Files. In a replacement: left out they stay, an empty list clears them, any other list is the whole new set.
+    /// Attachments. When replacing a draft: omitted, they stay; an empty list removes them; any other list replaces
+    /// them.
     #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
@@ -99,58 +100,58 @@ pub struct NewDraft {
 pub struct SavedDraft {
     /// Its id, also as an email.
     pub id: EmailId,
-    /// The same.
+    /// The same id.
     pub draft_id: EmailId,
-    /// What it is at the moment.
+    /// Its status.
     pub status: DraftState,
     /// Its subject.
     pub subject: String,
-    /// Who is to get it.
+    /// The recipients, as one text.
     pub recipient: String,
     /// When it was saved.
     pub date: Timestamp,
 }
 
-/// A draft with everything in it.
+/// A draft.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Draft {
     /// Its id, also as an email.
     pub id: EmailId,
-    /// The same.
+    /// The same id.
     pub draft_id: EmailId,
-    /// What it is at the moment.
+    /// Its status.
     pub status: DraftState,
     /// Its subject.
     pub subject: String,
-    /// Who is to get it.
+    /// The recipients, as one text.
     pub recipient: String,
-    /// Who is to get it, one by one.
+    /// The recipients.
     pub to: Vec<String>,
-    /// Who is to get a copy.
+    /// The Cc recipients.
     pub cc: Vec<String>,
-    /// Who is to get a copy that the others do not know of.
+    /// The Bcc recipients.
     pub bcc: Vec<String>,
     /// Its body.
     pub body: String,
-    /// What the body is written in.
+    /// The format of the body.
     pub body_format: BodyFormat,
-    /// The Message-ID that it answers.
+    /// The Message-ID of the email that it replies to.
     pub in_reply_to: Option<String>,
     /// Its thread.
     pub thread_id: ThreadId,
-    /// Its files.
+    /// Its attachments.
     pub attachments: Vec<Attachment>,
     /// When it was saved.
     pub date: Timestamp,
-    /// When it is to leave.
+    /// When it will be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_send_at: Option<Timestamp>,
-    /// Why it could not be sent, or why it waits.
+    /// Why it could not be sent, or why it is deferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
-/// What a draft is written anew from.
+/// A request to rewrite a draft.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -158,15 +159,15 @@ pub struct DraftPrompt {
     /// The draft.
     #[serde(rename = "draftId")]
     pub draft_id: EmailId,
-    /// What is wanted, such as "shorter, and thank them".
+    /// What to change, such as "make it shorter and thank them".
     #[garde(length(chars, min = 1, max = 4000))]
     pub prompt: String,
-    /// The text as it stands at the moment, in the format of the draft.
+    /// The current text, in the format of the draft.
     #[garde(length(chars, max = 100_000))]
     pub body: String,
 }
 
-/// A draft that was written anew, and not saved.
+/// A rewritten draft, which is not saved.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RegeneratedDraft {
     /// The new text, in the format of the draft.
@@ -178,12 +179,12 @@ pub struct RegeneratedDraft {
 pub struct DraftPage {
     /// The drafts.
     pub drafts: Vec<Draft>,
-    /// How many there are in all.
+    /// Total number.
     #[serde(rename = "totalCount")]
     pub total_count: i64,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -192,32 +193,32 @@ pub struct DraftPage {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct DraftListQuery {
-    /// How many a page.
+    /// Items per page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "twenty_five")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
 }
 
-/// A mail to be sent later.
+/// An email to send later.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewScheduledSend {
-    /// When it is to leave: in the future, at most a year ahead.
+    /// When to send it: in the future, at most a year ahead.
     pub scheduled_send_at: Timestamp,
-    /// Who gets it. Required, unless the draft says.
+    /// The recipients. Required, unless the draft has them.
     #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
-    /// Who gets a copy.
+    /// The Cc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
-    /// Who gets a copy that the others do not know of.
+    /// The Bcc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
@@ -228,20 +229,21 @@ pub struct NewScheduledSend {
     /// The body. Required, unless the draft has one.
     #[serde(default)]
     pub body: Option<String>,
-    /// What the body is written in.
+    /// The format of the body.
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
-    /// The Message-ID that it answers.
+    /// The Message-ID of the email that it replies to.
     #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
-    /// The thread of the mailbox that it belongs to.
+    /// The thread that it belongs to.
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
-    /// A draft to schedule; what is given beside it replaces its own.
+    /// A draft to schedule; the other fields replace those of the draft.
     #[serde(default)]
     pub draft_id: Option<EmailId>,
-    /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
+    /// Attachments. With a draft: omitted, the draft's stay; an empty list removes them; any other list replaces
+    /// them.
     #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
@@ -252,26 +254,26 @@ pub struct NewScheduledSend {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ScheduleChange {
-    /// When it is to leave: in the future, at most a year ahead.
+    /// When to send it: in the future, at most a year ahead.
     pub scheduled_send_at: Timestamp,
 }
 
-/// A mail that is to leave later.
+/// A scheduled send.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ScheduledSend {
     /// Its id, also as an email.
     pub id: EmailId,
-    /// The same.
+    /// The same id.
     pub draft_id: EmailId,
-    /// What it is at the moment.
+    /// Its status.
     pub status: DraftState,
     /// Its subject.
     pub subject: String,
-    /// Who gets it.
+    /// The recipients.
     pub recipient: String,
-    /// When it is to leave, or left.
+    /// When it will be or was sent.
     pub scheduled_send_at: Timestamp,
-    /// Why it could not be sent, or why it waits.
+    /// Why it could not be sent, or why it is deferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -281,12 +283,12 @@ pub struct ScheduledSend {
 pub struct ScheduledSendPage {
     /// The scheduled sends.
     pub scheduled_sends: Vec<ScheduledSend>,
-    /// How many there are in all.
+    /// Total number.
     #[serde(rename = "totalCount")]
     pub total_count: i64,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 

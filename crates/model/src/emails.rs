@@ -28,11 +28,11 @@ use crate::{AttachmentId, EmailId, FolderId, ThreadId, Timestamp};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the interface")]
 pub struct Email {
-    /// The only id to use in paths.
+    /// Its id, for use in paths.
     pub id: EmailId,
     /// The subject.
     pub subject: String,
-    /// Who it says it is from.
+    /// The sender as the email states it. Untrusted.
     pub sender: String,
     /// The address it was delivered to, with its tag.
     pub recipient: String,
@@ -40,53 +40,53 @@ pub struct Email {
     pub to: String,
     /// The Cc line.
     pub cc: Option<String>,
-    /// The Bcc line of an outgoing mail.
+    /// The Bcc line of an outgoing email.
     pub bcc: Option<String>,
-    /// The Date header's time when it can be read and is not later than the arrival, else the arrival.
+    /// The time in the Date header if it is valid and not later than the arrival; otherwise the arrival time.
     pub date: Timestamp,
-    /// When it arrived or was made.
+    /// When it arrived or was created.
     pub received_at: Timestamp,
-    /// Whether it was read.
+    /// Whether it is read.
     pub read: bool,
     /// Whether it is starred.
     pub starred: bool,
     /// Whether it is urgent.
     pub is_urgent: bool,
-    /// What it is about.
+    /// Its category.
     pub category: Category,
     /// The slugs of its labels.
     pub custom_labels: Vec<String>,
-    /// The folder it lies in.
+    /// The folder it is in.
     pub folder_id: FolderId,
     /// The folder's name.
     pub folder_name: String,
     /// The thread it belongs to.
     pub thread_id: Option<ThreadId>,
-    /// Mails of its thread, in a threaded list and in a thread; more than a thread's answer has, when there are older ones.
+    /// Number of emails in its thread, in threaded lists and in threads. It can be more than the response has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_count: Option<i64>,
-    /// The beginning of its text; absent when content was omitted.
+    /// The beginning of its text; absent if the content was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
-    /// Its text: in full on single reads, a preview in lists; absent when content was omitted.
+    /// Its text: in full for a single email, a preview in lists; absent if the content was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// What `body` is written in.
+    /// The format of `body`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_format: Option<BodyFormat>,
     /// The part that safe text was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_source: Option<BodySource>,
-    /// Whether its text and HTML parts tell different stories.
+    /// Whether its text and HTML parts differ in content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_divergent: Option<bool>,
-    /// The Message-ID that it answers.
+    /// The Message-ID of the email that it replies to.
     pub in_reply_to: Option<String>,
-    /// The Message-IDs that it refers to.
+    /// The Message-IDs in its References header.
     pub email_references: Option<String>,
-    /// What became of an outgoing mail; null for an inbound one.
+    /// The delivery status of an outgoing email; null for a received one.
     pub delivery_status: Option<String>,
-    /// Facts about the transport.
+    /// Facts about how it was received or sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_metadata: Option<ProviderMetadata>,
     /// Its Message-ID, for correlation only.
@@ -94,40 +94,40 @@ pub struct Email {
     /// Its header block. Untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_headers: Option<String>,
-    /// `stored`, `unparsed` when its structure could not be read, or `damaged`.
+    /// `stored`, `unparsed` if its structure could not be read, or `damaged`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_storage_status: Option<String>,
     /// What `body_storage_status` means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_storage_message: Option<String>,
-    /// What the scanners found; null means not yet scanned, and neither null nor `skipped` means clean.
+    /// The scan result; null means not scanned yet. Neither null nor `skipped` means clean.
     pub scan_status: Option<ScanStatus>,
-    /// What is dangerous about it.
+    /// The threats that were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_threats: Option<Vec<ScanThreat>>,
-    /// Whether the sender is who it says.
+    /// Whether the sender was authenticated.
     pub sender_authentication: SenderAuthentication,
-    /// Its files.
+    /// Its attachments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Vec<Attachment>>,
-    /// How many files it has.
+    /// Number of attachments.
     pub attachment_count: i64,
-    /// True when metadata-only mode or the scan gate left out body, snippet, raw headers and threat URLs.
+    /// True if metadata-only mode or the scan gate left out body, snippet, raw headers and threat URLs.
     pub content_omitted: bool,
     /// Why the scan gate left them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_omission_reason: Option<OmissionReason>,
-    /// True when the body was cut.
+    /// True if the body was cut.
     pub content_truncated: bool,
-    /// The characters of the whole body, when it was cut.
+    /// The number of characters of the whole body, if it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_original_char_count: Option<i64>,
-    /// True when only bounded plain text is shown, without headers, threats, files and diagnostics.
+    /// True if only bounded plain text is shown, without headers, threats, attachments and diagnostics.
     pub agent_safe_content: bool,
-    /// How well it matches a search, higher is better.
+    /// How well it matches the search; higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Passages that match a search, the words in question between `**`.
+    /// Passages that match the search, with the matching words between `**`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub highlights: Option<Vec<String>>,
 }
@@ -166,40 +166,40 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// What a mail is about.
+    /// The category of an email.
     Category {
         /// A customer who needs help.
         CustomerSupport "customer_support",
         /// Technical mail.
         Technical "technical",
-        /// A partner, or somebody who wants to be one.
+        /// A partner or a possible partner.
         Partnership "partnership",
         /// Everything else.
         Other "other",
     }
 }
 named! {
-    /// What scanners found.
+    /// The result of scanning.
     ScanStatus {
         /// Every scanner passed it.
         Clean "clean",
         /// It is unsafe.
         Flagged "flagged",
-        /// It could not be judged.
+        /// It could not be scanned.
         Skipped "skipped",
     }
 }
 named! {
-    /// What a body is written in.
+    /// The format of a body.
     BodyFormat {
         /// Plain text.
         Text "text",
-        /// HTML, as it came. Never show it without a sandbox.
+        /// HTML, as received. Never show it outside a sandbox.
         Html "html",
     }
 }
 named! {
-    /// The part of a mail that safe text is made from.
+    /// The part of an email that safe text is made from.
     BodySource {
         /// The plain text part.
         Text "text",
@@ -210,25 +210,25 @@ named! {
     }
 }
 named! {
-    /// Why content is missing.
+    /// Why content was omitted.
     OmissionReason {
-        /// The scan status is not the one that was required.
+        /// The scan status is not the required one.
         ScanStatusNotClean "scan_status_not_clean",
     }
 }
 named! {
-    /// What a check of the sender gave.
+    /// The result of a sender check.
     Verdict {
         /// It passed.
         Pass "pass",
         /// It failed.
         Fail "fail",
-        /// Not known, which is not a pass.
+        /// Unknown, which is not a pass.
         Unknown "unknown",
     }
 }
 named! {
-    /// The trusted transport that a mail came by.
+    /// The trusted transport that an email arrived over.
     InboundProvider {
         /// SMTP.
         EdgeRouting "edge_routing",
@@ -237,11 +237,11 @@ named! {
     }
 }
 named! {
-    /// Why there is no verdict about the sender.
+    /// Why the sender was not checked.
     AuthenticationReason {
         /// Senders are not verified here.
         VerdictUnavailable "provider_sender_authentication_verdict_unavailable",
-        /// The mail came by no trusted transport.
+        /// The email did not arrive over a trusted transport.
         ProviderUnavailable "inbound_provider_unavailable",
     }
 }
@@ -255,27 +255,27 @@ named! {
     }
 }
 
-/// Whether the sender is who it says. Only from our own checks, never from headers of the mail.
+/// Whether the sender was authenticated, by this server's own checks, never by headers of the email.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SenderAuthentication {
-    /// The verdict over all.
+    /// The overall result.
     pub status: Verdict,
-    /// Whether the server may send for the envelope's domain.
+    /// SPF: whether the server may send for the envelope's domain.
     pub spf: Verdict,
-    /// Whether a valid signature of the domain is there.
+    /// DKIM: whether the domain's signature is valid.
     pub dkim: Verdict,
-    /// Whether one of both belongs to the From address.
+    /// DMARC: whether SPF or DKIM matches the From address.
     pub dmarc: Verdict,
-    /// The trusted transport; not a verdict.
+    /// The trusted transport; not a result.
     pub inbound_provider: Option<InboundProvider>,
-    /// Why there is no verdict.
+    /// Why there is no result.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<AuthenticationReason>,
 }
 
 impl SenderAuthentication {
-    /// No verdict, for a mail that came by the given transport.
+    /// No verdict, for an email that came by the given transport.
     pub const fn unknown(inbound_provider: Option<InboundProvider>) -> Self {
         let reason = match inbound_provider {
             Some(_) => AuthenticationReason::VerdictUnavailable,
@@ -296,42 +296,42 @@ impl SenderAuthentication {
 /// A threat that a scanner found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScanThreat {
-    /// The link; empty when it is about a file.
+    /// The link; empty if the threat is in a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub url: Option<String>,
-    /// What it is.
+    /// The kind of threat.
     pub threat_type: String,
     /// Where it was found.
     pub source: ThreatSource,
-    /// The file it was found in; empty when it is about the text.
+    /// The file it was found in; empty if it is in the text.
     pub attachment_filename: String,
 }
 
-/// A file of an email.
+/// An attachment of an email.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
     /// Its id.
     pub id: AttachmentId,
-    /// Its name, cleaned.
+    /// Its file name, sanitised.
     pub filename: String,
     /// Its declared media type.
     pub mimetype: String,
     /// Its size in bytes.
     pub size: i64,
-    /// What `cid:` links call it.
+    /// The Content-ID that `cid:` links refer to.
     pub content_id: Option<String>,
     /// `inline` or `attachment`.
     pub disposition: Option<String>,
 }
 
-/// Facts about how a mail came in or went out.
+/// Facts about how an email was received or sent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProviderMetadata {
-    /// Its size in bytes, as it came.
+    /// Its size in bytes, as received.
     pub size: i64,
-    /// Which kind of automatic mail it is, if it is one.
+    /// The kind of automatic message, if it is one.
     pub automatic: Option<String>,
-    /// Where answers should go, if it says.
+    /// The Reply-To address, if there is one.
     pub reply_to: Option<String>,
 }
 
@@ -340,12 +340,12 @@ pub struct ProviderMetadata {
 pub struct EmailPage {
     /// The emails.
     pub emails: Vec<Email>,
-    /// How many match in all.
+    /// Total number of matches.
     #[serde(rename = "totalCount")]
     pub total_count: i64,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -365,23 +365,23 @@ pub struct EmailContext {
 pub struct ContextThread {
     /// The thread.
     pub id: ThreadId,
-    /// Its mails, oldest first.
+    /// Its emails, oldest first.
     pub messages: Vec<Email>,
-    /// How many it has in all.
+    /// Number of emails in the thread.
     #[schemars(range(min = 0))]
     pub total_count: i64,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// A change of an email; what is left out stays.
+/// Changes to an email. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct EmailChange {
-    /// Whether it was read.
+    /// Whether it is read.
     #[serde(default)]
     pub read: Option<bool>,
     /// Whether it is starred.
@@ -390,7 +390,7 @@ pub struct EmailChange {
     /// Whether it is urgent.
     #[serde(default)]
     pub is_urgent: Option<bool>,
-    /// What it is about.
+    /// Its category.
     #[serde(default)]
     pub category: Option<Category>,
     /// The slugs of all its labels.
@@ -399,11 +399,11 @@ pub struct EmailChange {
     pub custom_labels: Option<Vec<String>>,
 }
 
-/// What an import brought in.
+/// The result of an import.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Imported {
-    /// How many mails.
+    /// Number of emails imported.
     pub imported: i64,
-    /// Their ids, at most the first 1,000.
+    /// Their ids; at most the first 1,000.
     pub ids: Vec<EmailId>,
 }

@@ -9,52 +9,52 @@ use serde::{Deserialize, Serialize};
 use crate::{EventId, MailboxId, Timestamp, WorkspaceId, emails::named};
 
 named! {
-    /// What an event tells.
+    /// The type of an event.
     EventType {
-        /// A mail arrived.
+        /// An email arrived.
         MessageReceived "message.received",
-        /// A mail is held while an answer is drafted.
+        /// An email is held while a reply is drafted.
         MessageHeld "message.held",
-        /// A mail that was not scanned at its arrival is now.
+        /// An email that was not scanned on arrival was scanned.
         MessageScanned "message.scanned",
-        /// A mail was taken by its next hop.
+        /// The next server accepted an outgoing email.
         MessageSent "message.sent",
-        /// A mail has to wait.
+        /// An outgoing email was deferred and will be retried.
         MessageDeferred "message.deferred",
-        /// A positive report about a mail came back.
+        /// Delivery of an outgoing email was confirmed.
         MessageDelivered "message.delivered",
-        /// A mail could not be delivered.
+        /// An outgoing email could not be delivered.
         MessageBounced "message.bounced",
-        /// A recipient complained about a mail.
+        /// A recipient complained about an email.
         MessageComplained "message.complained",
         /// A draft was saved.
         DraftCreated "draft.created",
-        /// A scheduled mail left.
+        /// A scheduled email was sent.
         ScheduleSent "schedule.sent",
-        /// A triager came to its end.
+        /// A triager finished a run.
         TriagerRunFinished "triager.run_finished",
-        /// A domain is verified.
+        /// A custom domain was verified.
         DomainVerified "domain.verified",
-        /// A mailbox was made.
+        /// A mailbox was created.
         MailboxCreated "mailbox.created",
         /// A mailbox was deleted.
         MailboxDeleted "mailbox.deleted",
     }
 }
 
-/// Something that happened in a workspace.
+/// An event of a workspace.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Event {
     /// Its id.
     pub id: EventId,
-    /// What it tells.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: EventType,
     /// When it happened.
     pub occurred_at: Timestamp,
     /// Its number in the workspace; there are no gaps.
     pub sequence: i64,
-    /// Where.
+    /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// The mailbox it is about.
     pub mailbox_id: Option<MailboxId>,
@@ -67,9 +67,9 @@ pub struct Event {
 pub struct EventPage {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// Whether more are there already.
+    /// Whether more events are available now.
     pub has_more: bool,
-    /// What `after` takes to go on from here.
+    /// The value of `after` to continue from here.
     pub next_after: i64,
 }
 
@@ -77,15 +77,15 @@ pub struct EventPage {
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
-    /// Only events with a greater sequence.
+    /// Only events with a greater sequence number.
     #[garde(range(min = 0))]
     #[serde(default)]
     pub after: i64,
-    /// Events in one answer.
+    /// Events per response.
     #[garde(range(min = 1, max = 500))]
     #[serde(default = "hundred")]
     pub limit: i64,
-    /// Seconds to wait for the first one.
+    /// Seconds to wait for the first event.
     #[garde(range(max = 60))]
     #[serde(default)]
     pub wait: u32,
@@ -99,7 +99,8 @@ const fn hundred() -> i64 {
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventStreamQuery {
-    /// Only events with a greater sequence; the `Last-Event-ID` header wins. The present end, if both are left out.
+    /// Only events with a greater sequence number; the `Last-Event-ID` header takes precedence. If both are omitted,
+    /// only new events.
     #[garde(range(min = 0))]
     #[serde(default)]
     pub after: Option<i64>,

@@ -47,7 +47,7 @@ impl Filter {
         parser::parse(text).map(|root| Self { root })
     }
 
-    /// Whether the mail is one that the expression describes.
+    /// Whether the email is one that the expression describes.
     pub fn matches(&self, mail: &impl FilterSubject) -> bool {
         evaluate::matches(&self.root, mail)
     }

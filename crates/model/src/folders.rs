@@ -75,10 +75,10 @@ pub struct Folder {
     pub id: FolderId,
     /// Its name.
     pub name: String,
-    /// Unread mails in it.
+    /// Number of unread emails in it.
     #[serde(rename = "unreadCount")]
     pub unread_count: i64,
-    /// Mails in it.
+    /// Number of emails in it.
     #[serde(rename = "totalCount")]
     pub total_count: i64,
     /// Whether it is one of the folders that every mailbox has.
@@ -93,11 +93,11 @@ impl Folder {
     }
 }
 
-/// A folder's name, to make or rename one.
+/// The name of a folder.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FolderName {
-    /// The name, of which the id of a new folder is made.
+    /// The name. The id of a new folder is its slug.
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,

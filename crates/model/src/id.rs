@@ -150,7 +150,7 @@ kinds! {
     EmailKind EmailId "eml_";
     /// A thread.
     ThreadKind ThreadId "thr_";
-    /// A file of an email.
+    /// An attachment of an email.
     AttachmentKind AttachmentId "att_";
     /// An event.
     EventKind EventId "evt_";
@@ -158,7 +158,7 @@ kinds! {
     DomainKind DomainId "dom_";
     /// A webhook.
     WebhookKind WebhookId "whk_";
-    /// An event on its way to a webhook.
+    /// A delivery of an event to a webhook.
     DeliveryKind DeliveryId "dlv_";
     /// An affiliate.
     AffiliateKind AffiliateId "aff_";
@@ -176,17 +176,17 @@ kinds! {
     ConnectionKind ConnectionId "int_";
     /// A triager.
     TriagerKind TriagerId "trg_";
-    /// One of the things that set a triager off.
+    /// A trigger of a triager.
     TriggerKind TriggerId "tgr_";
-    /// One of the things that a triager does.
+    /// A task of a triager.
     TriagerTaskKind TriagerTaskId "stp_";
     /// A run of a triager.
     TriagerRunKind TriagerRunId "run_";
     /// A task that a triager found.
     TaskKind TaskId "tsk_";
-    /// Something that was remembered.
+    /// A memory.
     MemoryKind MemoryId "mem_";
-    /// A document of the knowledge.
+    /// A document.
     DocumentKind DocumentId "doc_";
 }
 

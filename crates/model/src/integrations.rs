@@ -22,7 +22,7 @@ named! {
         Ready "ready",
         /// The server could not be reached or understood; `last_error` says why.
         Error "error",
-        /// The member who made it has left; it is not used until an admin syncs it and takes it over by that.
+        /// The member who created it has left. It is not used until an admin syncs it, which takes it over.
         Paused "paused",
     }
 }
@@ -34,29 +34,30 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Its name.
     pub name: String,
-    /// The host that it leads to.
+    /// The host of its URL.
     pub url_host: String,
     /// Whether it can be used.
     pub status: ConnectionStatus,
-    /// The names of the tools that the server has.
+    /// The names of the tools that the server offers.
     pub tools: Vec<String>,
-    /// The names of those that the agent may use.
+    /// The names of the tools that the agent can use.
     pub allowed_tools: Vec<String>,
-    /// The names of the headers that are sent with every request.
+    /// The names of the headers sent with every request.
     pub header_names: Vec<String>,
     /// Why it cannot be used.
     pub last_error: Option<String>,
     /// When its tools were last read.
     pub synced_at: Option<Timestamp>,
-    /// The member who made it or took it over; null when it belongs to the workspace, as what an API key makes does.
+    /// The member who created it or took it over; null if it belongs to the workspace, as everything created with an
+    /// API key does.
     pub created_by: Option<AccountId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What making a connection takes.
+/// A new connection.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConnection {
@@ -64,20 +65,20 @@ pub struct NewConnection {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// The address of the server's MCP endpoint, which speaks streamable HTTP.
+    /// The URL of the server's MCP endpoint (streamable HTTP).
     #[garde(length(min = 1, max = 2048))]
     pub url: String,
-    /// Headers of every request, such as `Authorization`. They can be written and never read.
+    /// Headers for every request, such as `Authorization`. They are write-only.
     #[garde(custom(valid_headers))]
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The names of the tools that the agent may use; those that the server calls read-only, if left out.
+    /// The names of the tools that the agent can use. If omitted, those that the server marks as read-only.
     #[garde(inner(length(max = TOOLS_PER_CONNECTION), inner(length(chars, min = 1, max = 128))))]
     #[serde(default)]
     pub allowed_tools: Option<Vec<String>>,
 }
 
-/// A change of a connection; what is left out stays.
+/// Changes to a connection. Omitted fields stay as they are.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionChange {
@@ -86,11 +87,11 @@ pub struct ConnectionChange {
     #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
-    /// All headers anew.
+    /// The new headers; they replace all of the old ones.
     #[garde(inner(custom(valid_headers)))]
     #[serde(default)]
     pub headers: Option<BTreeMap<String, String>>,
-    /// The names of the tools that the agent may use.
+    /// The names of the tools that the agent can use.
     #[garde(inner(length(max = TOOLS_PER_CONNECTION), inner(length(chars, min = 1, max = 128))))]
     #[serde(default)]
     pub allowed_tools: Option<Vec<String>>,

@@ -12,7 +12,7 @@ use crate::{DocumentId, Timestamp, emails::named};
 pub const MAX_DOCUMENT_BYTES: usize = 10 << 20;
 
 named! {
-    /// What a document is written in.
+    /// The type of a document.
     DocumentType {
         /// Plain text.
         Text "text",
@@ -22,7 +22,7 @@ named! {
         Html "html",
         /// PDF.
         Pdf "pdf",
-        /// A mail, as it went over the wire.
+        /// An email in its raw form (RFC 5322).
         Eml "eml",
     }
 }
@@ -41,9 +41,9 @@ impl DocumentType {
 }
 
 named! {
-    /// How far a document is known.
+    /// The indexing status of a document.
     DocumentStatus {
-        /// It is being read.
+        /// It is being indexed.
         Indexing "indexing",
         /// All of it can be recalled.
         Ready "ready",
@@ -59,39 +59,39 @@ pub struct Document {
     pub id: DocumentId,
     /// Its name.
     pub name: String,
-    /// What it is written in.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: DocumentType,
     /// `indexing`, `ready` or `failed`.
     pub status: DocumentStatus,
     /// Why it failed.
     pub last_error: Option<String>,
-    /// Pieces of its text; 0 until it was read.
+    /// Passages of its text; 0 until it was read.
     pub chunk_count: i64,
-    /// Pieces that can be recalled.
+    /// Passages that can be recalled.
     pub chunks_done: i64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: i64,
     /// The SHA-256 of its bytes.
     pub sha256: String,
     /// When it was added.
     pub created_at: Timestamp,
-    /// When its state last changed.
+    /// When its status last changed.
     pub updated_at: Timestamp,
 }
 
-/// A document to be added: its bytes in base64, or its text.
+/// A new document: its bytes as base64, or its text.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewDocument {
-    /// Its name, such as that of the file.
+    /// Its name, such as the file name.
     #[garde(length(chars, min = 1, max = 200))]
     pub name: String,
-    /// What it is written in.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: DocumentType,
-    /// Its bytes in base64; at most 10 MiB of them.
+    /// Its bytes as base64; at most 10 MiB.
     #[serde(default)]
     pub content: Option<String>,
     /// Its text, instead of `content`; not for PDF.
@@ -104,38 +104,38 @@ pub struct NewDocument {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct DocumentQuery {
-    /// Documents a page.
+    /// Documents per page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
 }
 
-/// A page of documents, the newest first.
+/// A page of documents, newest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DocumentPage {
     /// The documents.
     pub documents: Vec<Document>,
     /// Whether there are more.
     pub has_more: bool,
-    /// What asks for the next page.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// What a look at a document found.
+/// The result of verifying a document.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DocumentCheck {
-    /// Whether everything is as it should be.
+    /// Whether everything is intact.
     pub ok: bool,
-    /// Whether the stored bytes are those that were added.
+    /// Whether the stored bytes are unchanged.
     pub content_ok: bool,
-    /// Whether each piece of the text is there and can be found.
+    /// Whether every passage is indexed.
     pub index_ok: bool,
-    /// Pieces whose vectors are being made anew for another model.
+    /// Passages that are being re-embedded for another model.
     pub waiting: i64,
-    /// What is wrong.
+    /// The problems found.
     pub problems: Vec<String>,
 }

@@ -24,15 +24,15 @@ pub struct Label {
     pub rules: String,
     /// A colour such as `#1f6feb`.
     pub color: String,
-    /// Its place in the list.
+    /// Its position in the list.
     pub sort_order: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What making a label takes.
+/// A new label.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLabel {
@@ -51,11 +51,11 @@ pub struct NewLabel {
     pub color: String,
 }
 
-/// A change of a label; what is left out stays.
+/// Changes to a label. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelChange {
-    /// The new name; the slug follows it.
+    /// The new name; the slug changes with it.
     #[garde(inner(custom(valid_name)))]
     #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct LabelChange {
     pub color: Option<String>,
 }
 
-/// A new order of a mailbox's labels.
+/// The order of a mailbox's labels.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabelOrder {

@@ -26,13 +26,13 @@ pub struct Mailbox {
     pub name: String,
     /// The custom domain of its address; null on a hosted domain.
     pub email_domain_id: Option<DomainId>,
-    /// The trusted transport that mail arrives by.
+    /// The trusted transport that mail arrives over.
     pub inbound_provider: Option<String>,
-    /// The way mail leaves.
+    /// How outgoing mail is sent: `local`, `relay`, `direct` or `sandbox`.
     pub outbound_provider: Option<String>,
     /// Its settings, defaults filled in.
     pub settings: MailboxSettings,
-    /// Whether mail can arrive now.
+    /// Whether it can receive mail now.
     pub can_receive: bool,
     /// Why it can or cannot.
     pub receiving_status: ReceivingStatus,
@@ -40,26 +40,26 @@ pub struct Mailbox {
     pub disabled_at: Option<Timestamp>,
     /// Why it was disabled.
     pub disabled_reason: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// A mailbox in a list, with its unread mails.
+/// A mailbox in a list, with its unread counts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ListedMailbox {
     /// The mailbox.
     #[serde(flatten)]
     pub mailbox: Mailbox,
-    /// Unread mails in the inbox by category.
+    /// Unread emails in the inbox, by category.
     pub inbox_unread_by_category: UnreadByCategory,
 }
 
-/// Unread mails by category.
+/// Unread emails by category.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct UnreadByCategory {
-    /// Customers who need help.
+    /// Customer support.
     pub customer_support: i64,
     /// Technical mail.
     pub technical: i64,
@@ -73,15 +73,15 @@ pub struct UnreadByCategory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceivingStatus {
-    /// It can.
+    /// It is available.
     Ready,
     /// It was disabled.
     Disabled,
-    /// Its domain is not verified, or this server takes no mail.
+    /// Its domain is not verified, or this server does not receive mail.
     Unavailable,
 }
 
-/// What making a mailbox takes.
+/// A new mailbox.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -90,20 +90,20 @@ pub struct NewMailbox {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// Its address on a domain of this server or of the workspace; made up if left out.
+    /// Its address, on a domain of this server or of the workspace. Generated if omitted.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub email: Option<String>,
-    /// The key's workspace, if given.
+    /// The workspace; must be the key's own.
     #[serde(default, rename = "workspaceId")]
     pub workspace_id: Option<WorkspaceId>,
-    /// Settings other than the defaults.
+    /// Settings that differ from the defaults.
     #[garde(dive)]
     #[serde(default, deserialize_with = "object")]
     pub settings: MailboxSettings,
 }
 
-/// A change of a mailbox; what is left out stays.
+/// Changes to a mailbox. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MailboxChange {
@@ -112,7 +112,7 @@ pub struct MailboxChange {
     #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
-    /// The new settings. They replace the present ones whole.
+    /// The new settings. They replace the current ones as a whole.
     #[garde(dive)]
     #[serde(default, deserialize_with = "optional_object")]
     pub settings: Option<MailboxSettings>,
@@ -123,38 +123,38 @@ pub struct MailboxChange {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct MailboxQuery {
-    /// The key's workspace, if given.
+    /// The workspace; must be the key's own.
     #[serde(default, rename = "workspaceId")]
     pub workspace_id: Option<WorkspaceId>,
 }
 
-/// The settings of a mailbox. Everything is optional on the way in.
+/// The settings of a mailbox. In requests every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct MailboxSettings {
-    /// Sends a copy of every mail elsewhere.
+    /// Forwards a copy of every received email.
     #[garde(dive)]
     #[serde(deserialize_with = "object")]
     pub forwarding: Forwarding,
-    /// Text under every mail that is sent.
+    /// Text under every outgoing email.
     #[garde(dive)]
     #[serde(deserialize_with = "object")]
     pub signature: Signature,
-    /// An automatic answer, at most once a sender and week.
+    /// An automatic reply, at most once per sender and week.
     #[garde(dive)]
     #[serde(deserialize_with = "object")]
     pub auto_reply: AutoReply,
-    /// The name beside the address of mail that is sent.
+    /// The sender name on outgoing emails.
     #[garde(length(chars, max = 80), custom(single_line))]
     pub from_name: String,
     /// How agents use the mailbox.
     #[serde(deserialize_with = "object")]
     pub agent_inbox: AgentInbox,
-    /// Answers drafted for review.
+    /// Replies drafted for review.
     #[serde(deserialize_with = "object")]
     pub auto_draft: AutoDraft,
-    /// Who may write here.
+    /// Who can write to the mailbox.
     #[garde(dive)]
     #[serde(deserialize_with = "object")]
     pub sender_policy: SenderPolicy,
@@ -163,14 +163,14 @@ pub struct MailboxSettings {
     pub spam: Spam,
 }
 
-/// Sends a copy of every mail elsewhere.
+/// Forwards a copy of every received email.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Forwarding {
-    /// Whether it is on.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Where to; needed when it is on.
+    /// The address to forward to; required if enabled.
     #[garde(custom(needed_when_on(self.enabled)))]
     pub email: Option<Address>,
 }
@@ -184,24 +184,24 @@ fn needed_when_on(enabled: bool) -> impl FnOnce(&Option<Address>, &()) -> garde:
     }
 }
 
-/// Text under every mail that is sent.
+/// Text under every outgoing email.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct Signature {
-    /// Whether it is on.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// The text.
     #[garde(length(chars, max = 5000))]
     pub text: String,
 }
 
-/// An automatic answer.
+/// An automatic reply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct AutoReply {
-    /// Whether it is on.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Its subject.
     #[garde(length(chars, max = 200), custom(single_line))]
@@ -221,7 +221,7 @@ pub struct AgentInbox {
     pub automations_enabled: bool,
     /// Whether they run only on clean mail.
     pub require_clean_scan_for_automation: bool,
-    /// Whether a wallet reads it with a sign-in only, never with an authorisation over nothing. Shown where it is so.
+    /// Whether a wallet must sign in to read it; a zero-amount authorisation is not enough. Present only if true.
     #[serde(skip_serializing_if = "is_off")]
     pub require_siwx: bool,
 }
@@ -247,17 +247,17 @@ impl Default for AgentInbox {
 pub enum AgentInboxMode {
     /// Everything.
     Standard,
-    /// Codes and links of sign-up flows.
+    /// Codes and links of sign-up emails.
     Verification,
 }
 
-/// Answers drafted for review.
+/// Replies drafted for review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AutoDraft {
-    /// Whether arriving mail gets a drafted answer.
+    /// Whether replies to incoming emails are drafted.
     pub enabled: bool,
-    /// Whether a person must approve it.
+    /// Whether a person must approve them.
     pub require_approval: bool,
 }
 
@@ -267,7 +267,7 @@ impl Default for AutoDraft {
     }
 }
 
-/// Who may write to the mailbox. `block` wins over `allow`; an empty `allow` lets everybody in.
+/// Who can write to the mailbox. `block` takes precedence over `allow`; an empty `allow` allows everyone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SenderPolicy {
@@ -299,7 +299,7 @@ fn single_line(text: &str, _: &()) -> garde::Result {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Spam {
-    /// Whether it goes to the spam folder instead of the inbox.
+    /// Whether spam goes to the Spam folder instead of the inbox.
     pub to_spam_folder: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::{AccountId, InviteId, Role, Timestamp, names::valid_name};
 pub struct Member {
     /// The account.
     pub id: AccountId,
-    /// Its mail address.
+    /// Its email address.
     pub email: String,
     /// Its name.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Member {
     pub joined_at: Timestamp,
 }
 
-/// A change of a member.
+/// Changes to a member.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -37,17 +37,17 @@ pub struct MemberChange {
 pub struct Invite {
     /// Its id.
     pub id: InviteId,
-    /// Who is invited.
+    /// The address of the invited person.
     pub email: String,
     /// The role that the new member gets.
     pub role: Role,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its link stops working.
     pub expires_at: Timestamp,
 }
 
-/// A fresh invitation with its link, which is shown only once.
+/// A new invitation with its link, which is shown only once.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct InviteWithLink {
     /// The invitation.
@@ -57,12 +57,12 @@ pub struct InviteWithLink {
     pub link: String,
 }
 
-/// What inviting takes.
+/// A new invitation.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewInvite {
-    /// Who is invited.
+    /// The address of the invited person.
     #[garde(length(chars, min = 3, max = 254))]
     pub email: String,
     /// The role that the new member gets.
@@ -74,14 +74,14 @@ const fn member() -> Role {
     Role::Member
 }
 
-/// Accepting an invitation.
+/// Accepts an invitation.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptInvite {
     /// The token of the link.
     #[garde(length(chars, min = 1, max = 200))]
     pub token: String,
-    /// The password of a new account for the invited address. Left out, the account that is logged in accepts.
+    /// The password of a new account for the invited address. If omitted, the account that is logged in accepts.
     #[garde(length(chars, min = 10, max = 200))]
     #[serde(default)]
     pub password: Option<String>,

@@ -14,7 +14,7 @@ named! {
         Email "mail",
         /// An email that a mailbox forwards as it came.
         Forward "forward",
-        /// An automatic answer.
+        /// An automatic reply.
         AutoReply "auto_reply",
         /// A message of the service itself.
         System "system",

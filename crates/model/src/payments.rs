@@ -38,7 +38,7 @@ named! {
     }
 }
 
-/// What a wallet says about a mailbox that it makes.
+/// A new mailbox of a wallet.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -47,19 +47,19 @@ pub struct NewWalletMailbox {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// Its address on a hosted domain; made up if left out.
+    /// Its address on a hosted domain. Generated if omitted.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub email: Option<String>,
-    /// Whether its mail is read with a sign-in only, never with an authorisation over nothing.
+    /// Whether the wallet must sign in to read it; a zero-amount authorisation is not enough.
     #[serde(default)]
     pub require_siwx: bool,
 }
 
-/// What a wallet that showed itself is told.
+/// What a wallet gets after it has identified itself.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Handshake {
-    /// Where the keyless interface is.
+    /// The URL of the keyless API.
     pub agent_api_base_url: String,
     /// The wallet.
     pub wallet: String,
@@ -70,7 +70,7 @@ pub struct Handshake {
 pub struct Payment {
     /// Its id.
     pub id: PaymentId,
-    /// Where it stands.
+    /// Its status.
     pub state: PaymentState,
     /// Why it failed or waits.
     pub reason: Option<String>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
-    /// The plan of every new workspace.
+    /// The plan of new workspaces.
     Free,
     /// Custom domains and larger pools.
     Developer,
@@ -49,13 +49,13 @@ impl FromStr for Plan {
     }
 }
 
-/// What a member or a key may do in a workspace.
+/// What a member or a key can do in a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Uses mailboxes.
+    /// Can use mailboxes.
     Member,
-    /// Also manages the workspace.
+    /// Can also manage the workspace.
     Admin,
 }
 
@@ -91,7 +91,7 @@ pub enum CreditClass {
     Read,
     /// Changing something.
     Write,
-    /// Sending a mail now or later.
+    /// Sending an email now or later.
     EmailSend,
     /// Making something that lasts, such as a mailbox.
     Provision,
@@ -215,9 +215,9 @@ pub struct PlanLimits {
     pub recipients_per_hour: Limit,
     /// External recipients in any rolling day.
     pub recipients_per_day: Limit,
-    /// Mails sent in a calendar month.
+    /// Emails sent in a calendar month.
     pub mails_per_month: Limit,
-    /// Mails sent by one mailbox in a day.
+    /// Emails sent by one mailbox in a day.
     pub mails_per_day_and_mailbox: Limit,
     /// The price of a month, the base of affiliate commissions.
     pub price_cents: u64,

@@ -1,4 +1,4 @@
-//! Searching the mail of a mailbox.
+//! Searching the email of a mailbox.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,54 +12,55 @@ read_options! {
     /// What to search for, and how to show it.
     SearchQuery {
         /// Words, "phrases", -not, `from:` `to:` `subject:` `label:` `has:attachment` `is:read` `is:unread`
-        /// `is:starred` `before:` `after:`. Words with a colon stand in quotation marks.
+        /// `is:starred` `before:` `after:`. Put other words with a colon in quotation marks.
         #[garde(length(chars, max = 1000))]
         #[serde(default)]
         query: String,
-        /// Only this folder; without it all but Trash and Spam.
+        /// Only this folder. If omitted, all folders except Trash and Spam.
         #[serde(default)]
         folder: Option<FolderId>,
-        /// A part of the sender's name or address.
+        /// Part of the sender's name or address.
         #[garde(length(chars, max = 320))]
         #[serde(default)]
         from: Option<String>,
-        /// A part of a recipient's name or address.
+        /// Part of a recipient's name or address.
         #[garde(length(chars, max = 320))]
         #[serde(default)]
         to: Option<String>,
-        /// Words of the subject.
+        /// Words in the subject.
         #[garde(length(chars, max = 998))]
         #[serde(default)]
         subject: Option<String>,
-        /// Not before this time.
+        /// At or after this time.
         #[serde(default)]
         date_start: Option<Timestamp>,
         /// Before this time.
         #[serde(default)]
         date_end: Option<Timestamp>,
-        /// Only read or only unread mails.
+        /// Only read, or only unread emails.
         #[serde(default)]
         is_read: Option<bool>,
-        /// Only starred mails, or only others.
+        /// Only starred, or only unstarred emails.
         #[serde(default)]
         is_starred: Option<bool>,
         /// Only this category.
         #[serde(default)]
         category: Option<Category>,
-        /// Only mails with this label, by its slug.
+        /// Only emails with this label, by its slug.
         #[serde(default)]
         custom_label: Option<String>,
-        /// Only mails with files, or only others.
+        /// Only emails with attachments, or only those without.
         #[serde(default)]
         has_attachment: Option<bool>,
-        /// How to search. `semantic` and `hybrid` look at the best 200 passages of clean mail, and need the memory store.
+        /// How to search. `semantic` and `hybrid` rank the best 200 passages of clean mail, and need the memory
+        /// store.
         #[serde(default)]
         mode: SearchMode,
-        /// Emails a page.
+        /// Emails per page.
         #[garde(range(min = 1, max = 100))]
         #[serde(default = "crate::emails::twenty_five")]
         limit: i64,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         #[serde(default)]
         #[schemars(length(max = 2048))]
         cursor: Option<String>,
@@ -70,12 +71,12 @@ read_options! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchMode {
-    /// By the words of the mail, newest first.
+    /// By words, newest first.
     #[default]
     Text,
-    /// By meaning, the nearest first; the fields of the query and what it leaves out still count as they stand.
+    /// By meaning, best match first. Filters such as `from:` and excluded words still apply.
     Semantic,
-    /// By both, what is high in either first.
+    /// By words and meaning together, best match first.
     Hybrid,
 }
 

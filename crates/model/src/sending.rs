@@ -1,4 +1,4 @@
-//! Outgoing mail: what sending takes, what it answers, what becomes of a mail for each recipient.
+//! Outgoing mail: what sending takes, what it answers, what becomes of an email for each recipient.
 
 mod checks;
 
@@ -31,59 +31,59 @@ pub const MAX_RECIPIENTS: usize = 500;
 pub const MAX_HEADERS: usize = 20;
 
 named! {
-    /// The way mail leaves this server.
+    /// How outgoing mail is sent.
     OutboundMode {
-        /// To mailboxes of this server only.
+        /// Only to mailboxes on this server.
         Local "local",
-        /// By way of a smarthost.
+        /// Through a relay (smarthost).
         Relay "relay",
         /// To the MX hosts of each domain.
         Direct "direct",
-        /// Nowhere: mail for others is taken, kept and shown.
+        /// Nowhere: outgoing mail is accepted and kept, but not delivered.
         Sandbox "sandbox",
     }
 }
 
 named! {
-    /// What became of a mail for one recipient.
+    /// The delivery status of an email for one recipient.
     RecipientState {
-        /// It waits for its next attempt.
+        /// It is queued for the next attempt.
         Queued "queued",
-        /// The next host has taken it.
+        /// The next server accepted it.
         Sent "sent",
-        /// A report says that it arrived.
+        /// Delivery was confirmed.
         Delivered "delivered",
-        /// It will never arrive.
+        /// It could not be delivered.
         Bounced "bounced",
         /// The recipient complained about it.
         Complained "complained",
-        /// It was taken by the sandbox and goes nowhere.
+        /// The sandbox kept it; it goes nowhere.
         Sandboxed "sandboxed",
     }
 }
 
 named! {
-    /// What became of a mail as a whole.
+    /// The delivery status of an email as a whole.
     DeliveryStatus {
-        /// Some recipient still waits.
+        /// Some recipients are still queued.
         Queued "queued",
-        /// Every next host has taken it.
+        /// The next server of every recipient accepted it.
         Sent "sent",
-        /// Reports say that it arrived everywhere.
+        /// Delivery to all recipients was confirmed.
         Delivered "delivered",
-        /// It went to some recipients and not to others.
+        /// Some recipients got it, others bounced.
         Partial "partial",
-        /// It went to nobody.
+        /// It bounced for all recipients.
         Bounced "bounced",
-        /// Somebody complained about it.
+        /// A recipient complained about it.
         Complained "complained",
-        /// The sandbox has it.
+        /// The sandbox kept it; it goes nowhere.
         Sandboxed "sandboxed",
     }
 }
 
 impl DeliveryStatus {
-    /// The status of a mail from those of its recipients.
+    /// The status of an email from those of its recipients.
     pub fn of(states: &[RecipientState]) -> Self {
         use RecipientState as State;
         let any = |wanted: State| states.contains(&wanted);
@@ -107,17 +107,17 @@ impl DeliveryStatus {
 }
 
 named! {
-    /// What a send came to in the time that it waits.
+    /// The outcome of a send.
     SendStatus {
-        /// The next host of every recipient has taken the mail.
+        /// The next server of every recipient accepted the email.
         Sent "sent",
-        /// It is in the queue and will be tried again.
+        /// It is queued and will be retried.
         Queued "queued",
     }
 }
 
 named! {
-    /// A line of a mail that names recipients.
+    /// A header of an email that lists recipients.
     RecipientLine {
         /// To.
         To "to",
@@ -179,7 +179,7 @@ impl JsonSchema for Recipients {
     }
 }
 
-/// Who a mail is from: an address of the mailbox, with a name if one is given.
+/// Who an email is from: an address of the mailbox, with a name if one is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// `a@b` or `Name <a@b>`.
@@ -225,17 +225,17 @@ impl JsonSchema for Sender {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let parts = generator.subschema_for::<SenderParts>();
         json_schema!({
-            "description": "An address of the mailbox, with a name if one is given.",
+            "description": "An address of the mailbox, optionally with a name.",
             "oneOf": [{ "type": "string" }, parts]
         })
     }
 }
 
-/// A file of an outgoing mail: a new one with its content, or one of the mailbox by its id.
+/// An attachment of an outgoing email: a new file with its content, or an existing one by its id.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileInput {
-    /// The whole file in base64; not a path, a URL or a `data:` URL.
+    /// The whole file as base64; not a path, a URL or a `data:` URL.
     #[serde(default)]
     pub content: Option<String>,
     /// Its name.
@@ -247,74 +247,75 @@ pub struct FileInput {
     /// `attachment`, or `inline` for an image that the HTML shows.
     #[serde(default)]
     pub disposition: Option<Disposition>,
-    /// What the HTML calls an inline image: `cid:` and this.
+    /// The Content-ID of an inline image, which the HTML refers to as `cid:` and this.
     #[serde(default, rename = "contentId")]
     pub content_id: Option<String>,
-    /// The id of a file of the same mailbox, instead of content.
+    /// The id of an attachment in the same mailbox, instead of `content`.
     #[serde(default)]
     pub attachment_id: Option<AttachmentId>,
 }
 
 named! {
-    /// How a file belongs to a mail.
+    /// How an attachment belongs to an email.
     Disposition {
-        /// Beside its text.
+        /// A separate file.
         Attachment "attachment",
-        /// In its text.
+        /// An image shown in the text.
         Inline "inline",
     }
 }
 
-/// A mail to be sent.
+/// An email to send.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewMail {
-    /// Who gets it. Required, unless a draft says.
+    /// The recipients. Required, unless a draft has them.
     #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
-    /// Who gets a copy.
+    /// The Cc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
-    /// Who gets a copy that the others do not know of.
+    /// The Bcc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
-    /// Who it is from: an address of the mailbox.
+    /// The sender: an address of the mailbox.
     #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
-    /// The subject, at most 998 characters once encoded. Required, unless a draft says.
+    /// The subject, at most 998 characters once encoded. Required, unless a draft has one.
     #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
-    /// The body as HTML. One of `html` and `text` is required, unless a draft says.
+    /// The body as HTML. `html` or `text` is required, unless a draft has a body.
     #[serde(default)]
     pub html: Option<String>,
     /// The body as plain text.
     #[serde(default)]
     pub text: Option<String>,
-    /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
+    /// Attachments. With a draft: omitted, the draft's stay; an empty list removes them; any other list replaces
+    /// them.
     #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
-    /// The Message-ID that it answers.
+    /// The Message-ID of the email that it replies to.
     #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
-    /// The Message-IDs of the conversation, oldest first: one text, or a list.
+    /// The Message-IDs of the conversation, oldest first: one string, or a list.
     #[garde(inner(custom(valid_references)))]
     #[serde(default)]
     pub references: Option<References>,
-    /// The thread of the mailbox that it belongs to.
+    /// The thread that it belongs to.
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
-    /// A draft whose content is used where the request says nothing, and which is gone once the mail is sent.
+    /// A draft that fills in what the request omits. It is deleted when the email is sent.
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
-    /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
+    /// Extra headers, at most 20. Their names begin with `X-` or `List-`.
     #[garde(dive)]
     #[serde(default)]
     pub headers: Headers,
@@ -326,84 +327,84 @@ pub struct NewMail {
 #[schemars(inline)]
 pub struct Headers(BTreeMap<String, String>);
 
-/// Message-IDs: one text with spaces between them, or a list.
+/// Message-IDs: one string, separated by spaces, or a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 pub enum References {
-    /// With spaces between them.
+    /// Separated by spaces.
     Text(String),
-    /// One by one.
+    /// A list.
     List(Vec<String>),
 }
 
-/// An answer to a mail. What is left out comes from the mail that is answered.
+/// A reply to an email. Omitted fields are taken from the original.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewReply {
-    /// Who gets it; the sender of the original, if left out.
+    /// The recipients; by default the sender of the original.
     #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
-    /// Who gets a copy.
+    /// The Cc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
-    /// Who gets a copy that the others do not know of.
+    /// The Bcc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
-    /// Who it is from: an address of the mailbox.
+    /// The sender: an address of the mailbox.
     #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
-    /// The subject; `Re:` and that of the original, if left out.
+    /// The subject; by default `Re:` and the subject of the original.
     #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
-    /// The body as HTML. One of `html` and `text` is required.
+    /// The body as HTML. `html` or `text` is required.
     #[serde(default)]
     pub html: Option<String>,
     /// The body as plain text.
     #[serde(default)]
     pub text: Option<String>,
-    /// Files.
+    /// Attachments.
     #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
-    /// Also answers everybody who got the original.
+    /// Replies to all recipients of the original.
     #[serde(default)]
     pub reply_all: bool,
-    /// A draft whose content is used where the request says nothing, and which is gone once the mail is sent.
+    /// A draft that fills in what the request omits. It is deleted when the email is sent.
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
-    /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
+    /// Extra headers, at most 20. Their names begin with `X-` or `List-`.
     #[garde(dive)]
     #[serde(default)]
     pub headers: Headers,
 }
 
-/// A mail that is passed on to others.
+/// A forward of an email.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewForward {
-    /// Who gets it.
+    /// The recipients.
     #[garde(dive)]
     pub to: Recipients,
-    /// Who gets a copy.
+    /// The Cc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
-    /// Who gets a copy that the others do not know of.
+    /// The Bcc recipients.
     #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
-    /// Who it is from: an address of the mailbox.
+    /// The sender: an address of the mailbox.
     #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
-    /// The subject; `Fwd:` and that of the original, if left out.
+    /// The subject; by default `Fwd:` and the subject of the original.
     #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
@@ -413,22 +414,22 @@ pub struct NewForward {
     /// Plain text before the original.
     #[serde(default)]
     pub text: Option<String>,
-    /// Files; those of the original, if left out.
+    /// Attachments; by default those of the original.
     #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
-    /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
+    /// Extra headers, at most 20. Their names begin with `X-` or `List-`.
     #[garde(dive)]
     #[serde(default)]
     pub headers: Headers,
 }
 
-/// A mail that was sent or queued.
+/// An email that was sent or queued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SentMail {
-    /// Its email.
+    /// The id of the email.
     pub id: EmailId,
-    /// Whether every next host has taken it already.
+    /// Whether it was sent or is still queued.
     pub status: SendStatus,
     /// Its thread.
     pub thread_id: ThreadId,
@@ -436,37 +437,37 @@ pub struct SentMail {
     pub message_id: String,
 }
 
-/// What became of a mail, recipient by recipient.
+/// The delivery status of an email, by recipient.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Delivery {
     /// The email.
     pub email_id: EmailId,
     /// Its Message-ID.
     pub message_id: Option<String>,
-    /// What became of it as a whole; null for an inbound mail.
+    /// Its delivery status as a whole; null for a received email.
     pub delivery_status: Option<DeliveryStatus>,
-    /// Until when it is tried.
+    /// Until when delivery is retried.
     pub expires_at: Option<Timestamp>,
     /// Its recipients.
     pub recipients: Vec<RecipientDelivery>,
 }
 
-/// What became of a mail for one recipient.
+/// The delivery status of an email for one recipient.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RecipientDelivery {
     /// The address.
     pub recipient: String,
-    /// The line that names it.
+    /// The line it is on.
     pub line: RecipientLine,
-    /// What became of it.
+    /// Its status.
     pub state: RecipientState,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: i64,
-    /// What the other server said last. Untrusted.
+    /// The last reply of the other server. Untrusted.
     pub last_reply: Option<String>,
-    /// When it was tried last.
+    /// When the last attempt was.
     pub last_attempt_at: Option<Timestamp>,
-    /// When it will be tried next.
+    /// When the next attempt is due.
     pub next_attempt_at: Option<Timestamp>,
     /// When its state became final.
     pub finished_at: Option<Timestamp>,

@@ -17,25 +17,25 @@ pub const MAX_TITLE_CHARS: usize = 200;
 pub const MAX_OPEN_TASKS: i64 = 1000;
 
 named! {
-    /// How much a task presses.
+    /// The priority of a task.
     TaskPriority {
-        /// Not at all.
+        /// Low.
         Low "low",
-        /// As most do.
+        /// Normal.
         Normal "normal",
-        /// A lot.
+        /// High.
         High "high",
     }
 }
 
 named! {
-    /// What became of a task.
+    /// The status of a task.
     TaskStatus {
-        /// Nothing yet.
+        /// Open.
         Open "open",
-        /// It is done.
+        /// Done.
         Done "done",
-        /// Nobody is going to do it.
+        /// Dismissed.
         Dismissed "dismissed",
     }
 }
@@ -47,13 +47,13 @@ pub struct Task {
     pub id: TaskId,
     /// What there is to do. Written by a model from untrusted mail.
     pub title: String,
-    /// Until when; null when the mail does not say.
+    /// The due date; null if the email does not name one.
     pub due_at: Option<Timestamp>,
-    /// How much it presses.
+    /// Its priority.
     pub priority: TaskPriority,
-    /// What became of it.
+    /// Its status.
     pub status: TaskStatus,
-    /// The mail it was found in.
+    /// The email it was found in.
     pub email_id: EmailId,
     /// The triager that found it.
     pub triager_id: TriagerId,
@@ -70,7 +70,7 @@ pub struct TaskPage {
     pub tasks: Vec<Task>,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -82,17 +82,17 @@ pub struct TaskQuery {
     /// Only tasks of this status.
     #[serde(default)]
     pub status: Option<TaskStatus>,
-    /// How many a page.
+    /// Items per page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "twenty_five")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
 }
 
-/// A change of a task; what is left out stays.
+/// Changes to a task. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -101,13 +101,13 @@ pub struct TaskChange {
     #[garde(length(chars, min = 1, max = MAX_TITLE_CHARS), inner(custom(one_line)))]
     #[serde(default)]
     pub title: Option<String>,
-    /// Until when.
+    /// The due date.
     #[serde(default)]
     pub due_at: Option<Timestamp>,
-    /// How much it presses.
+    /// Its priority.
     #[serde(default)]
     pub priority: Option<TaskPriority>,
-    /// What became of it.
+    /// Its status.
     #[serde(default)]
     pub status: Option<TaskStatus>,
 }

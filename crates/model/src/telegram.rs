@@ -5,17 +5,17 @@ use serde::Serialize;
 
 use crate::Timestamp;
 
-/// Whether notices get through to a linked chat.
+/// Whether notifications reach a linked chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TelegramStatus {
-    /// They do.
+    /// They arrive.
     Active,
-    /// The chat takes none: the bot was blocked, or the chat is gone. `/start` in the chat begins again.
+    /// They do not: the bot was blocked, or the chat was deleted. Send `/start` in the chat to resume.
     Blocked,
 }
 
-/// The link of a mailbox.
+/// The link between a mailbox and a chat.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct TelegramLink {
     /// Whether a chat is linked.
@@ -26,22 +26,22 @@ pub struct TelegramLink {
     /// When it was linked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub linked_at: Option<Timestamp>,
-    /// Whether notices get through.
+    /// Whether notifications arrive.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub status: Option<TelegramStatus>,
 }
 
-/// What links a chat: the code, and the address that brings it to the bot.
+/// A code that links a chat, and the URL that opens the bot with it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TelegramCode {
     /// The code. It works once.
     pub code: String,
-    /// An address that opens the bot with the code.
+    /// A URL that opens the bot with the code.
     pub url: String,
-    /// The end of its time.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// The answer to removing a link, which says nothing.
+/// The empty result of unlinking a chat.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TelegramUnlinked {}

@@ -11,15 +11,15 @@ use crate::{EmailId, FolderId, ThreadId, Timestamp, emails::Email};
 pub struct ThreadSummary {
     /// Its id.
     pub id: ThreadId,
-    /// The subject of its newest mail.
+    /// The subject of its newest email.
     pub subject: String,
-    /// Mails of the thread in the folder, or outside Trash and Spam.
+    /// Number of its emails in the folder, or outside Trash and Spam.
     pub mail_count: i64,
-    /// Unread ones among them.
+    /// Number of unread emails among them.
     pub unread_count: i64,
-    /// When the newest of them is from.
+    /// The date of the newest of them.
     pub newest_at: Timestamp,
-    /// The newest of them.
+    /// The id of the newest of them.
     pub newest_email_id: EmailId,
     /// The newest of them, as a list shows it.
     pub newest_email: Email,
@@ -30,12 +30,12 @@ pub struct ThreadSummary {
 pub struct ThreadPage {
     /// The threads.
     pub threads: Vec<ThreadSummary>,
-    /// How many there are in all.
+    /// Total number.
     #[serde(rename = "totalCount")]
     pub total_count: i64,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -44,22 +44,22 @@ pub struct ThreadPage {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ThreadListQuery {
-    /// Only threads with a mail in this folder; without it all but Trash and Spam.
+    /// Only threads with an email in this folder. If omitted, all folders except Trash and Spam.
     #[serde(default)]
     pub folder: Option<FolderId>,
-    /// Threads a page.
+    /// Threads per page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
 }
 
-/// How many mails of a thread were changed.
+/// Number of emails changed in a thread.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ThreadUpdate {
-    /// How many.
+    /// Maximum number.
     pub updated: i64,
 }

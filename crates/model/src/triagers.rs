@@ -23,7 +23,7 @@ use crate::{
 pub const TRIAGERS_PER_MAILBOX: usize = 10;
 /// The name of the triager that every mailbox is made with.
 pub const DEFAULT_NAME: &str = "E-mail response";
-/// The most tasks that one task of a triager finds in a mail.
+/// The most tasks that one task of a triager finds in an email.
 pub const MAX_FOUND: usize = 10;
 /// How many it finds unless it is told otherwise.
 pub const USUALLY_FOUND: usize = 5;
@@ -37,117 +37,117 @@ pub struct Triager {
     pub mailbox_id: MailboxId,
     /// Its name.
     pub name: String,
-    /// What its owner wants, in plain words.
+    /// What it should do, in plain words.
     pub instructions: String,
-    /// Whether it is the mailbox's default, which cannot be deleted and drafts answers where `autoDraft` is on.
+    /// Whether it is the mailbox's default, which cannot be deleted and drafts replies if `autoDraft` is enabled.
     pub is_default: bool,
     /// Whether it runs by itself.
     pub enabled: bool,
-    /// What sets it off.
+    /// Its triggers.
     pub triggers: Vec<Trigger>,
-    /// What it does then.
+    /// Its tasks.
     pub tasks: Vec<TriagerTask>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// One of the things that set a triager off.
+/// A trigger of a triager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Trigger {
     /// Its id.
     pub id: TriggerId,
-    /// What happens.
+    /// The event that it reacts to.
     pub kind: TriggerKind,
-    /// Whether it counts.
+    /// Whether the trigger is enabled.
     pub enabled: bool,
-    /// Only mail from these domains, or to them where it is sent; empty for all.
+    /// Only mail from these domains, or to them for sent mail; empty for all.
     pub mail_domains: Vec<String>,
-    /// Only arriving mail that lands in the inbox.
+    /// Only incoming mail that lands in the inbox.
     pub only_inbox: bool,
-    /// A filter expression that the mail must match; empty for all.
+    /// A filter expression that the email must match; empty for all.
     pub filter: String,
 }
 
-/// One of the things that a triager does.
+/// A task of a triager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TriagerTask {
     /// Its id.
     pub id: TriagerTaskId,
-    /// What is done.
+    /// What the task does.
     pub kind: TriagerTaskKind,
-    /// Whether it is done.
+    /// Whether the task is enabled.
     pub enabled: bool,
-    /// How.
+    /// How the task is done.
     pub config: TaskConfig,
 }
 
-/// How a task of a triager is done.
+/// The configuration of a triager's task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskConfig {
-    /// What to mind, in plain words.
+    /// Instructions in plain words.
     #[garde(length(chars, max = 2000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// `label`: the slugs of the labels that may be put on; all of the mailbox, if left out.
+    /// `label`: the slugs of the labels that it can add. If omitted, all labels of the mailbox.
     #[garde(length(max = 20), inner(inner(length(chars, min = 1, max = 80))))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// `extract_tasks`: the most tasks that are noted from one mail; 5, if left out.
+    /// `extract_tasks`: maximum number of tasks from one email; 5 by default.
     #[garde(range(min = 1, max = MAX_FOUND))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// A trigger as it is given.
+/// A trigger in a request.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[garde(allow_unvalidated)]
 pub struct NewTrigger {
-    /// The id of a trigger that the triager has; left out for a new one.
+    /// The id of an existing trigger; omit it for a new one.
     #[serde(default)]
     pub id: Option<TriggerId>,
-    /// What happens.
+    /// The event that it reacts to.
     pub kind: TriggerKind,
-    /// Whether it counts.
+    /// Whether the trigger is enabled.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// Only mail from these domains, or to them where it is sent; all, if left out.
+    /// Only mail from these domains, or to them for sent mail. If omitted, all mail.
     #[garde(length(max = 50), inner(custom(domain)))]
     #[serde(default)]
     pub mail_domains: Vec<String>,
-    /// Only arriving mail that lands in the inbox.
+    /// Only incoming mail that lands in the inbox.
     #[serde(default = "yes")]
     pub only_inbox: bool,
-    /// A filter expression such as `from:@acme.com and has:attachment`; all mail, if left out.
+    /// A filter expression such as `from:@acme.com and has:attachment`. If omitted, all mail.
     #[garde(length(chars, max = 500), custom(expression))]
     #[serde(default)]
     pub filter: String,
 }
 
-/// A task of a triager as it is given.
+/// A task of a triager in a request.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewTriagerTask {
-    /// The id of a task that the triager has; left out for a new one.
+    /// The id of an existing task; omit it for a new one.
     #[serde(default)]
     pub id: Option<TriagerTaskId>,
-    /// What is done.
+    /// What the task does.
     pub kind: TriagerTaskKind,
-    /// Whether it is done.
+    /// Whether the task is enabled.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// How.
+    /// How the task is done.
     #[garde(dive, custom(config_of(self.kind)))]
     #[serde(default, deserialize_with = "object")]
     pub config: TaskConfig,
 }
 
-/// What making a triager takes.
+/// A new triager.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -156,24 +156,24 @@ pub struct NewTriager {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// What its owner wants, in plain words.
+    /// What it should do, in plain words.
     #[garde(length(chars, max = 4000))]
     #[serde(default)]
     pub instructions: String,
     /// Whether it runs by itself.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// What sets it off.
+    /// Its triggers.
     #[garde(length(max = 10), dive)]
     #[serde(default)]
     pub triggers: Vec<NewTrigger>,
-    /// What it does then.
+    /// Its tasks.
     #[garde(length(max = 10), dive)]
     #[serde(default)]
     pub tasks: Vec<NewTriagerTask>,
 }
 
-/// A change of a triager; what is left out stays.
+/// Changes to a triager. Omitted fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -190,11 +190,11 @@ pub struct TriagerChange {
     /// Whether it runs by itself.
     #[serde(default)]
     pub enabled: Option<bool>,
-    /// All its triggers from now on.
+    /// The new triggers; they replace all of the old ones.
     #[garde(length(max = 10), dive)]
     #[serde(default)]
     pub triggers: Option<Vec<NewTrigger>>,
-    /// All its tasks from now on.
+    /// The new tasks; they replace all of the old ones.
     #[garde(length(max = 10), dive)]
     #[serde(default)]
     pub tasks: Option<Vec<NewTriagerTask>>,
@@ -231,12 +231,12 @@ fn config_of(kind: TriagerTaskKind) -> impl FnOnce(&TaskConfig, &()) -> garde::R
     }
 }
 
-/// What is known of a mail before a triager looks at it.
+/// What is known of an email before a triager looks at it.
 #[derive(Clone, Debug)]
 pub struct Occasion {
-    /// Everything that the mail is an occasion of, the most special first.
+    /// Everything that the email is an occasion of, the most special first.
     pub kinds: Vec<SourceKind>,
-    /// Whether the mail landed in the inbox.
+    /// Whether the email landed in the inbox.
     pub in_inbox: bool,
     /// The domains of those at the other end.
     pub domains: Vec<String>,
@@ -351,9 +351,9 @@ impl TriagerTask {
 pub struct TriagerConversation {
     /// Its id.
     pub id: ConversationId,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// How many messages it has.
+    /// Number of messages.
     #[schemars(range(min = 0))]
     pub message_count: i64,
 }

@@ -6,49 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Day, MailboxId, Plan, Timestamp, WorkspaceId};
 
-/// The credits of the present period.
+/// The credits of the current period.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CreditUsage {
     /// The plan.
     pub plan: Plan,
-    /// The plan as people write it.
+    /// The display name of the plan.
     pub plan_name: String,
     /// When the period began.
     pub period_start: Timestamp,
-    /// When the next one begins.
+    /// When the next period begins.
     pub period_end: Timestamp,
-    /// The pool; null when it is soft-unlimited.
+    /// The credits of the period; null if soft-unlimited.
     pub limit: Option<i64>,
     /// Credits used, this call included.
     pub used: i64,
-    /// Credits left; null when the pool is soft-unlimited.
+    /// Credits left; null if soft-unlimited.
     pub remaining: Option<i64>,
 }
 
-/// The mails of the present period.
+/// Emails in the current period.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EmailUsage {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The plan.
     pub plan: Plan,
-    /// The plan as people write it.
+    /// The display name of the plan.
     pub plan_name: String,
     /// When the period began.
     pub period_start: Timestamp,
-    /// When the next one begins.
+    /// When the next period begins.
     pub period_end: Timestamp,
-    /// Mails that may be sent in the period; null when unlimited.
+    /// Emails that can be sent in the period; null if unlimited.
     pub quota: Option<i64>,
-    /// Mails sent.
+    /// Emails sent.
     pub used: i64,
-    /// Mails that may still be sent; null when unlimited.
+    /// Emails that can still be sent; null if unlimited.
     pub remaining: Option<i64>,
-    /// The figures of each mailbox.
+    /// Usage per mailbox.
     pub mailboxes: Vec<MailboxEmailUsage>,
 }
 
-/// The mails of one mailbox in the present period.
+/// Emails of one mailbox in the current period.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MailboxEmailUsage {
     /// The mailbox.
@@ -57,9 +57,9 @@ pub struct MailboxEmailUsage {
     pub name: String,
     /// Its address.
     pub email: String,
-    /// Mails it sent.
+    /// Emails sent.
     pub sent: i64,
-    /// Mails it received.
+    /// Emails received.
     pub received: i64,
 }
 
@@ -67,7 +67,7 @@ pub struct MailboxEmailUsage {
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// How many days, today included.
+    /// Number of days, including today.
     #[garde(range(min = 1, max = 90))]
     #[serde(default = "thirty")]
     pub days: i64,
@@ -80,11 +80,11 @@ const fn thirty() -> i64 {
 /// The days of the history, oldest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UsageHistory {
-    /// One entry a day, also for days without use.
+    /// One entry per day, also for days without usage.
     pub days: Vec<UsageDay>,
 }
 
-/// The use of one day.
+/// The usage of one day.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UsageDay {
     /// The UTC day.
@@ -93,11 +93,11 @@ pub struct UsageDay {
     pub credits: CreditsByClass,
     /// Metered calls.
     pub calls: i64,
-    /// Metered calls that failed.
+    /// Metered calls that failed, which cost nothing.
     pub errors: i64,
-    /// Mails received.
+    /// Emails received.
     pub mails_in: i64,
-    /// Mails sent.
+    /// Emails sent.
     pub mails_out: i64,
 }
 
@@ -125,7 +125,7 @@ pub struct CreditsByClass {
     pub ai_heavy: i64,
 }
 
-/// What a mailbox stores. This is use, not a quota.
+/// How much a mailbox stores. This is usage, not a quota.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MailboxStorage {
     /// The mailbox.

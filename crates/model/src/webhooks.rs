@@ -15,23 +15,23 @@ use crate::{
 pub const WEBHOOKS_PER_WORKSPACE: u64 = 20;
 
 named! {
-    /// Whether a webhook is told anything.
+    /// Whether events are delivered to a webhook.
     WebhookStatus {
-        /// It is told about events.
+        /// Events are delivered.
         Active "active",
-        /// It gets nothing; what happens meanwhile is not told later.
+        /// Nothing is delivered, and events in the meantime are not delivered later.
         Paused "paused",
     }
 }
 
 named! {
-    /// What became of a delivery.
+    /// The status of a delivery.
     DeliveryStatus {
-        /// It will be tried, or tried again.
+        /// It is queued or will be retried.
         Pending "pending",
-        /// It was taken with a status of 2xx.
+        /// It was accepted with a 2xx status.
         Delivered "delivered",
-        /// It was refused, or its time is over.
+        /// It was refused, or it expired.
         Failed "failed",
     }
 }
@@ -43,20 +43,20 @@ pub struct Webhook {
     pub id: WebhookId,
     /// The workspace it belongs to.
     pub workspace_id: WorkspaceId,
-    /// Where events are posted to.
+    /// The URL that events are posted to.
     pub url: String,
-    /// The types of events it is told about.
+    /// The event types that are delivered.
     pub event_types: Vec<EventType>,
     /// Only events of these mailboxes; null for all events of the workspace.
     pub mailbox_ids: Option<Vec<MailboxId>>,
-    /// Whether it is told anything.
+    /// Whether events are delivered.
     pub status: WebhookStatus,
-    /// Until when deliveries are also signed with the secret before the last rotation.
+    /// Until when deliveries are also signed with the previous secret.
     pub old_secret_until: Option<Timestamp>,
-    /// The member who made it or took it over; null when it belongs to the workspace, as what an API key makes does. When
-    /// that member leaves it is paused, until an admin resumes it and takes it over by that.
+    /// The member who created it or took it over; null if it belongs to the workspace, as everything created with an
+    /// API key does. When that member leaves, it is paused until an admin resumes it, which takes it over.
     pub created_by: Option<AccountId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -68,26 +68,26 @@ pub struct WebhookWithSecret {
     /// The webhook.
     #[serde(flatten)]
     pub webhook: Webhook,
-    /// What deliveries are signed with: `whsec_` and base64.
+    /// The secret that deliveries are signed with: `whsec_` and base64.
     pub secret: String,
 }
 
-/// What making a webhook takes.
+/// A new webhook.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct NewWebhook {
-    /// Where events are posted to: an http or https URL without credentials.
+    /// The URL that events are posted to: http or https, without credentials.
     #[garde(length(min = 1, max = 2048))]
     pub url: String,
-    /// The types of events to be told about.
+    /// The event types to deliver.
     #[garde(length(min = 1, max = 50))]
     pub event_types: Vec<EventType>,
-    /// Only events of these mailboxes.
+    /// Only events of these mailboxes. If omitted, all.
     #[garde(length(min = 1, max = 100))]
     #[serde(default)]
     pub mailbox_ids: Option<Vec<MailboxId>>,
-    /// Whether it is told anything.
+    /// Whether events are delivered.
     #[serde(default = "active")]
     pub status: WebhookStatus,
 }
@@ -96,7 +96,7 @@ const fn active() -> WebhookStatus {
     WebhookStatus::Active
 }
 
-/// A change of a webhook; what is left out stays.
+/// Changes to a webhook. Omitted fields stay as they are.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -105,7 +105,7 @@ pub struct WebhookChange {
     #[garde(length(min = 1, max = 2048))]
     #[serde(default)]
     pub url: Option<String>,
-    /// The new types of events.
+    /// The new event types.
     #[garde(length(min = 1, max = 50))]
     #[serde(default)]
     pub event_types: Option<Vec<EventType>>,
@@ -124,22 +124,22 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Res
     T::deserialize(deserializer).map(Some)
 }
 
-/// One attempt to deliver.
+/// An attempt to deliver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeliveryAttempt {
-    /// When it began.
+    /// When it started.
     pub at: Timestamp,
-    /// The status of the answer; null when there was none.
+    /// The status of the response; null if there was none.
     pub response_status: Option<u16>,
-    /// How the answer begins. Untrusted.
+    /// The beginning of the response. Untrusted.
     pub response_excerpt: Option<String>,
-    /// Why there was no answer, or why it does not count.
+    /// Why there was no response, or why it was not accepted.
     pub error: Option<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// An event on its way to a webhook.
+/// A delivery of an event to a webhook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Delivery {
     /// Its id.
@@ -148,17 +148,17 @@ pub struct Delivery {
     pub webhook_id: WebhookId,
     /// The event, also the `webhook-id` of every attempt.
     pub event_id: EventId,
-    /// What the event tells; `webhook.test` for a test.
+    /// The type of the event; `webhook.test` for a test.
     pub event_type: String,
-    /// What became of it.
+    /// Its status.
     pub status: DeliveryStatus,
     /// Every attempt, oldest first; the last 30.
     pub attempts: Vec<DeliveryAttempt>,
-    /// When it is tried next.
+    /// When the next attempt is due.
     pub next_attempt_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last tried or asked for.
+    /// When it was last attempted or requested.
     pub updated_at: Timestamp,
 }
 
@@ -169,7 +169,7 @@ pub struct DeliveryPage {
     pub deliveries: Vec<Delivery>,
     /// Whether more follow.
     pub has_more: bool,
-    /// Where the next page begins; null when there is none.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -181,11 +181,11 @@ pub struct DeliveryQuery {
     /// Only deliveries of this status.
     #[serde(default)]
     pub status: Option<DeliveryStatus>,
-    /// Deliveries a page.
+    /// Deliveries per page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,

@@ -19,17 +19,17 @@ pub struct Workspace {
     pub timezone: String,
     /// The caller's role in it.
     pub role: Role,
-    /// Mailboxes in it.
+    /// Number of mailboxes.
     pub mailbox_count: i64,
     /// The state of its storage.
     pub storage: Storage,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// The answer of the workspace list.
+/// The caller's workspaces.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WorkspaceList {
     /// The caller.
@@ -38,7 +38,7 @@ pub struct WorkspaceList {
     pub workspaces: Vec<Workspace>,
 }
 
-/// The caller, as far as the workspace list tells.
+/// The caller.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct User {
     /// Whether the caller operates this server. Always false for API keys.
@@ -49,11 +49,11 @@ pub struct User {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Provisioning {
-    /// Works.
+    /// It works.
     Ready,
-    /// Not yet made.
+    /// Not created yet.
     Pending,
-    /// Does not work; the error field beside it says why.
+    /// It does not work; the error field next to it says why.
     Error,
 }
 
@@ -62,17 +62,17 @@ pub enum Provisioning {
 pub struct Storage {
     /// `local` or `s3`.
     pub provider: String,
-    /// The state of all of it together.
+    /// The overall state.
     pub status: Provisioning,
-    /// Whether the blob store keeps more than one copy.
+    /// Whether the blob store replicates its data.
     pub redundancy_enabled: bool,
-    /// The state of the key that the blob store is reached with.
+    /// The state of the credentials for the blob store.
     pub storage_key_status: Provisioning,
-    /// What is wrong with that key.
+    /// What is wrong with those credentials.
     pub storage_key_last_error: Option<String>,
-    /// The workspace's space in the blob store.
+    /// The workspace's prefix in the blob store.
     pub space_id: String,
-    /// The bucket that holds the space.
+    /// The bucket of the workspace's data.
     pub bucket_id: String,
     /// The stable address of the workspace's owner.
     pub owner_address: String,
@@ -86,7 +86,7 @@ pub struct Storage {
     pub vault_last_error: Option<String>,
     /// The bucket or folder of the blob store.
     pub blob_store_bucket_name: String,
-    /// Whether the blob store can be used.
+    /// Whether the blob store is available.
     pub blob_store_provisioning_status: Provisioning,
     /// What is wrong with the blob store.
     pub blob_store_last_error: Option<String>,
@@ -94,7 +94,7 @@ pub struct Storage {
     pub last_error: Option<String>,
 }
 
-/// A change of a workspace. At least one field is needed.
+/// Changes to a workspace. At least one field is required.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChange {

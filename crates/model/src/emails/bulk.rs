@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{EmailId, FolderId, emails::named};
 use std::{fmt, str::FromStr};
 
-/// Where to move something.
+/// The folder to move to.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -25,7 +25,7 @@ pub struct BulkRead {
     /// The emails.
     #[garde(length(min = 1, max = 500))]
     pub ids: Vec<EmailId>,
-    /// Whether they were read.
+    /// Whether they are read.
     pub read: bool,
 }
 
@@ -50,52 +50,52 @@ pub struct BulkDelete {
     /// The emails.
     #[garde(length(min = 1, max = 500))]
     pub ids: Vec<EmailId>,
-    /// For good, not by way of Trash.
+    /// Deletes permanently instead of moving to Trash.
     #[serde(default)]
     pub permanent: bool,
 }
 
-/// What became of many emails.
+/// The result of a bulk operation.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct BulkResult {
-    /// How many were changed.
+    /// Number of emails changed.
     pub updated: i64,
-    /// The ids that name nothing.
+    /// The ids that were not found.
     pub not_found: Vec<EmailId>,
-    /// How many are gone for good.
+    /// Number of emails deleted permanently.
     #[serde(rename = "deletedCount", skip_serializing_if = "Option::is_none")]
     pub deleted_count: Option<i64>,
-    /// How many went to Trash.
+    /// Number of emails moved to Trash.
     #[serde(rename = "trashedCount", skip_serializing_if = "Option::is_none")]
     pub trashed_count: Option<i64>,
-    /// How many schedules were cancelled.
+    /// Number of scheduled sends cancelled.
     #[serde(rename = "cancelledScheduledCount", skip_serializing_if = "Option::is_none")]
     pub cancelled_scheduled_count: Option<i64>,
 }
 
 named! {
-    /// What deleting came to.
+    /// The outcome.
     DeletedState {
-        /// It went to Trash.
+        /// It was moved to Trash.
         Trashed "trashed",
-        /// It is gone for good.
+        /// It was deleted permanently.
         Deleted "deleted",
-        /// Its schedule was cancelled, and it is a draft again.
+        /// Its schedule was cancelled; it is a draft again.
         Cancelled "cancelled",
     }
 }
 
-/// What became of a deleted email.
+/// The result of deleting an email.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Deleted {
-    /// What deleting came to.
+    /// The outcome.
     pub status: DeletedState,
 }
 
-/// What emptying Trash took away.
+/// The result of emptying Trash.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Emptied {
-    /// How many mails are gone.
+    /// Number of emails deleted.
     #[serde(rename = "deletedCount")]
     pub deleted_count: i64,
 }

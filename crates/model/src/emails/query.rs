@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Category, ScanStatus};
 use crate::{EmailId, FolderId, ThreadId};
 
-/// How the content of mails is shown.
+/// How the content of emails is shown.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// Leave body, snippet, headers and threat links out.
@@ -18,7 +18,7 @@ pub struct ReadOptions {
     pub require_scan_status: Option<ScanStatus>,
     /// Show bounded plain text only.
     pub agent_safe_content: bool,
-    /// The most characters of a body.
+    /// Maximum characters of a body.
     pub max_body_chars: Option<usize>,
 }
 
@@ -31,19 +31,19 @@ macro_rules! read_options {
         #[garde(allow_unvalidated)]
         pub struct $name {
             $($(#[$field_meta])* pub $field: $type,)*
-            /// Leaves body, snippet, raw headers and threat links out.
+            /// Leaves out body, snippet, raw headers and threat links.
             #[serde(default)]
             pub metadata_only: bool,
-            /// Also shows mail that is held while an answer is being drafted.
+            /// Includes emails that are held while a reply is drafted.
             #[serde(default)]
             pub include_held: bool,
-            /// Leaves content out of mails with another scan status.
+            /// Leaves out the content of emails with another scan status.
             #[serde(default)]
             pub require_scan_status: Option<$crate::emails::ScanStatus>,
-            /// Shows bounded plain text without headers, threats, files and diagnostics.
+            /// Returns bounded plain text without headers, threats, attachments and diagnostics.
             #[serde(default)]
             pub agent_safe_content: bool,
-            /// The most characters of a body.
+            /// Maximum characters of a body.
             #[garde(range(min = 1, max = 100_000))]
             #[serde(default)]
             pub max_body_chars: Option<u32>,
@@ -71,8 +71,8 @@ read_options! {
 read_options! {
     /// How a thread is read.
     ThreadQuery {
-        /// Only emails of the thread that are older than this one. An answer has the newest 500 at most; those before
-        /// them follow with the id of the first.
+        /// Only emails of the thread that are older than this one. A response has at most the newest 500; pass the id
+        /// of its first email to get those before.
         #[serde(default)]
         before: Option<EmailId>,
     }
@@ -80,7 +80,7 @@ read_options! {
 read_options! {
     /// Which emails a list shows, and how.
     ListQuery {
-        /// Only this folder; without it all but Trash and Spam.
+        /// Only this folder. If omitted, all folders except Trash and Spam.
         #[serde(default)]
         folder: Option<FolderId>,
         /// Only this thread.
@@ -89,41 +89,41 @@ read_options! {
         /// Only this category.
         #[serde(default)]
         category: Option<Category>,
-        /// Only mails with this label, by its slug.
+        /// Only emails with this label, by its slug.
         #[serde(default)]
         custom_label: Option<String>,
-        /// Only read or only unread mails.
+        /// Only read, or only unread emails.
         #[serde(default)]
         is_read: Option<bool>,
-        /// Only starred mails, or only others.
+        /// Only starred, or only unstarred emails.
         #[serde(default)]
         is_starred: Option<bool>,
-        /// Only mails with files, or only others.
+        /// Only emails with attachments, or only those without.
         #[serde(default)]
         has_attachment: Option<bool>,
-        /// The newest mail of each thread that matches the other filters, with `thread_count`. Always newest first.
+        /// One email per thread: the newest that matches the other filters, with `thread_count`. Always newest first.
         #[serde(default)]
         threaded: bool,
-        /// A budget of characters for all bodies of the answer; the newest mails keep their text first.
+        /// Maximum characters of all bodies in the response; the newest emails keep their text first.
         #[garde(range(min = 1, max = 1_000_000))]
         #[serde(default)]
         max_total_chars: Option<u32>,
-        /// Emails a page.
+        /// Emails per page.
         #[garde(range(min = 1, max = 100))]
         #[serde(default = "twenty_five")]
         limit: i64,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         #[serde(default)]
         #[schemars(length(max = 2048))]
         cursor: Option<String>,
-        /// The page, from 1, instead of a cursor.
+        /// The page number, from 1, instead of a cursor.
         #[garde(range(min = 1, max = 1_000_000))]
         #[serde(default)]
         page: Option<i64>,
-        /// What to sort by.
+        /// The field to sort by.
         #[serde(default, rename = "sortColumn")]
         sort_column: SortColumn,
-        /// In which direction.
+        /// The sort direction.
         #[serde(default, rename = "sortDirection")]
         sort_direction: SortDirection,
     }
@@ -133,7 +133,7 @@ pub(crate) const fn twenty_five() -> i64 {
     25
 }
 
-/// What a list is sorted by.
+/// The field that a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "each is the field of the email with this name")]
@@ -165,15 +165,15 @@ pub enum SortDirection {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct ContextQuery {
-    /// Thread messages a page.
+    /// Thread messages per page.
     #[garde(range(min = 1, max = 50))]
     #[serde(default = "twenty")]
     pub limit: i64,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
-    /// Also show mail that is held while an answer is being drafted; only for the active verification flow.
+    /// Includes emails that are held while a reply is drafted; only for the active verification flow.
     #[serde(default)]
     pub include_held: bool,
 }
@@ -187,7 +187,7 @@ const fn twenty() -> i64 {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct DeleteQuery {
-    /// For good, not by way of Trash.
+    /// Deletes permanently instead of moving to Trash.
     #[serde(default)]
     pub permanent: bool,
 }

@@ -1,4 +1,4 @@
-//! Waiting for a mail, and the codes and links that sign-up mails carry.
+//! Waiting for an email, and the codes and links that sign-up emails carry.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Email, OmissionReason, ScanStatus, SenderAuthentication, named};
 use crate::{EmailId, Timestamp};
 
-/// What to wait for.
+/// The email to wait for.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -21,17 +21,17 @@ pub struct WaitForEmail {
     /// The exact address it is delivered to, with its tag.
     #[serde(default)]
     pub to: Option<Address>,
-    /// A part of the subject, in any case.
+    /// Part of the subject; case does not matter.
     #[garde(length(chars, max = 998))]
     #[serde(default)]
     pub subject: Option<String>,
-    /// Only mail that arrives later: the `cursor` of an earlier answer or a time. Now, if left out.
+    /// Only emails that arrive after this: a time, or the `cursor` of an earlier response. If omitted, now.
     #[serde(default)]
     pub after: Option<WaitAfter>,
-    /// The scan status that counts.
+    /// The required scan status.
     #[serde(default = "clean")]
     pub require_scan_status: ScanStatus,
-    /// How long to wait.
+    /// How long to wait, in seconds.
     #[garde(range(min = 1, max = 120))]
     #[serde(default = "thirty")]
     pub timeout_seconds: u32,
@@ -72,75 +72,75 @@ impl JsonSchema for WaitAfter {
 }
 
 named! {
-    /// How waiting ended.
+    /// The outcome of waiting.
     WaitOutcome {
-        /// Exactly one mail matches.
+        /// Exactly one email matches.
         Matched "matched",
-        /// Several mails match.
+        /// Several emails match.
         Ambiguous "ambiguous",
-        /// A mail matches, but it is held or its scan status is another.
+        /// An email matches, but it is held or has another scan status.
         Held "held",
-        /// Nothing came in time.
+        /// No matching email arrived in time.
         Timeout "timeout",
     }
 }
 
-/// What waiting brought.
+/// The result of waiting.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WaitResult {
-    /// How it ended.
+    /// The outcome.
     pub outcome: WaitOutcome,
-    /// The mail, safe for an agent, when exactly one matches.
+    /// The email, safe for an agent, if exactly one matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<Email>,
-    /// The ids of all that match.
+    /// The ids of all matching emails.
     pub matches: Vec<EmailId>,
-    /// What `after` takes to go on from here.
+    /// The value of `after` to continue from here.
     pub cursor: String,
 }
 
-/// The codes and links of a sign-up mail. Untrusted: they come from the mail.
+/// The codes and links of a sign-up email. Untrusted: they come from the email.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Verification {
-    /// Codes, the likeliest first.
+    /// Codes, most likely first.
     pub codes: Vec<VerificationCode>,
-    /// Links, the likeliest first.
+    /// Links, most likely first.
     pub links: Vec<VerificationLink>,
-    /// Who it says it is from.
+    /// The sender as the email states it. Untrusted.
     pub sender: String,
     /// The address it was delivered to.
     pub recipient: String,
-    /// What scanners found.
+    /// The result of scanning.
     pub scan_status: Option<ScanStatus>,
-    /// Whether the sender is who it says.
+    /// Whether the sender was authenticated.
     pub sender_authentication: SenderAuthentication,
-    /// True when the mail is not clean, so that nothing was looked for.
+    /// True if the email is not clean; then it is not searched for codes and links.
     pub content_omitted: bool,
-    /// Why nothing was looked for.
+    /// Why it was not searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_omission_reason: Option<OmissionReason>,
 }
 
-/// A code in a mail.
+/// A code in an email.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct VerificationCode {
     /// The code.
     pub value: String,
-    /// How likely it is one, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
-    /// The words around it.
+    /// The text around it.
     pub context: String,
 }
 
-/// A link in a mail.
+/// A link in an email.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct VerificationLink {
-    /// Where it leads.
+    /// Its URL.
     pub url: String,
-    /// The host, in its ASCII form.
+    /// The host, in ASCII form.
     pub host: String,
-    /// What a reader sees of it.
+    /// The link text that a reader sees.
     pub text: String,
-    /// How likely it is the one to follow, from 0 to 1.
+    /// The confidence that it is the link to follow, from 0 to 1.
     pub confidence: f64,
 }

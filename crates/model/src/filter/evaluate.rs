@@ -1,4 +1,4 @@
-//! Asking a mail whether an expression describes it.
+//! Asking an email whether an expression describes it.
 
 use std::cell::OnceCell;
 
@@ -6,7 +6,7 @@ use jiff::civil::{Date, date};
 
 use super::expression::{AddressField, AddressPattern, Mark, Node, Term, fold};
 
-/// What a filter asks about a mail.
+/// What a filter asks about an email.
 pub trait FilterSubject {
     /// Everyone in one of the address lists.
     fn parties(&self, field: AddressField) -> impl Iterator<Item = Party<'_>>;
@@ -16,17 +16,17 @@ pub trait FilterSubject {
     fn body(&self) -> &str;
     /// The category, where one is set.
     fn category(&self) -> Option<&str>;
-    /// The slugs of the labels on the mail.
+    /// The slugs of the labels on the email.
     fn labels(&self) -> impl Iterator<Item = &str>;
-    /// Whether the mail bears the mark.
+    /// Whether the email bears the mark.
     fn is(&self, mark: Mark) -> bool;
-    /// The time of the mail in microseconds since 1970, UTC.
+    /// The time of the email in microseconds since 1970, UTC.
     fn date(&self) -> i64;
     /// The size of the whole mail in bytes.
     fn size(&self) -> u64;
 }
 
-/// Someone who wrote or got a mail.
+/// Someone who wrote or got an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Party<'a> {
     /// The display name, or nothing.
@@ -35,13 +35,13 @@ pub struct Party<'a> {
     pub address: &'a str,
 }
 
-/// Whether the mail is one that the tree describes.
+/// Whether the email is one that the tree describes.
 pub(super) fn matches(root: &Node, mail: &impl FilterSubject) -> bool {
     let mail = Folding { mail, subject: OnceCell::new(), body: OnceCell::new() };
     mail.satisfies(root)
 }
 
-/// A mail whose texts are folded when first asked for and at most once, however many terms look at them.
+/// An email whose texts are folded when first asked for and at most once, however many terms look at them.
 struct Folding<'a, S> {
     mail: &'a S,
     subject: OnceCell<String>,

@@ -1,10 +1,10 @@
 //! The tree of an expression: what the parser makes, the evaluation asks and the display writes.
 //!
-//! The texts in it are folded or normalised already: comparing folds only what the mail says.
+//! The texts in it are folded or normalised already: comparing folds only what the email says.
 
 use jiff::civil::Date;
 
-/// A yes-or-no property of a mail that `has:` and `is:` ask for.
+/// A yes-or-no property of an email that `has:` and `is:` ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// At least one file is attached.
@@ -21,7 +21,7 @@ pub enum Mark {
     Automatic,
 }
 
-/// One of the address lists of a mail.
+/// One of the address lists of an email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressField {
     /// Who sent it.

@@ -29,13 +29,13 @@ pub enum Field {
 /// Words that must stand one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// Where.
+    /// Its workspace.
     pub field: Field,
     /// The words, folded; never empty.
     pub words: Vec<String>,
     /// Whether the last word may go on.
     pub prefix: bool,
-    /// Whether mails with them are left out.
+    /// Whether emails with them are left out.
     pub negated: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Query {
     pub is_starred: Option<bool>,
     /// Before this time.
     pub before: Option<Timestamp>,
-    /// Not before this time.
+    /// At or after this time.
     pub after: Option<Timestamp>,
     /// Whether nothing can match: what was typed has no words, or contradicts itself.
     pub impossible: bool,
@@ -85,17 +85,17 @@ impl Query {
         }
     }
 
-    /// Asks for mails with files, or for others.
+    /// Asks for emails with files, or for others.
     pub fn add_attachment(&mut self, wanted: bool) {
         self.impossible |= demand(&mut self.has_attachment, wanted);
     }
 
-    /// Asks for mails that were read, or for others.
+    /// Asks for emails that were read, or for others.
     pub fn add_read(&mut self, wanted: bool) {
         self.impossible |= demand(&mut self.is_read, wanted);
     }
 
-    /// Asks for mails with a star, or for others.
+    /// Asks for emails with a star, or for others.
     pub fn add_starred(&mut self, wanted: bool) {
         self.impossible |= demand(&mut self.is_starred, wanted);
     }

@@ -8,51 +8,51 @@ use serde::{Deserialize, Serialize};
 use crate::emails::named;
 
 named! {
-    /// What sets a triager off.
+    /// The event that triggers a triager.
     TriggerKind {
-        /// A mail arrived.
+        /// An email arrived.
         MailReceived "mail.received",
-        /// A mail was sent.
+        /// An email was sent.
         MailSent "mail.sent",
-        /// Either of them.
+        /// Sent or received.
         MailReceivedOrSent "mail.received_or_sent",
-        /// A mail that arrived invites to something new.
+        /// A received email contains a new invitation.
         CalendarCreated "calendar.event_created",
-        /// A mail that arrived changes an invitation.
+        /// A received email updates an invitation.
         CalendarUpdated "calendar.event_updated",
-        /// A mail that arrived calls something off.
+        /// A received email cancels an event.
         CalendarCanceled "calendar.event_canceled",
     }
 }
 
 named! {
-    /// What a triager does with a mail.
+    /// What a task of a triager does.
     TriagerTaskKind {
-        /// Saves a draft of an answer for review.
+        /// Saves a draft reply for review.
         DraftResponse "draft_response",
-        /// Notes what there is to do.
+        /// Creates tasks from the email.
         ExtractTasks "extract_tasks",
-        /// Puts labels on the mail.
+        /// Labels the email.
         Label "label",
-        /// Tells of it in the event log.
+        /// Adds an event to the event log.
         Notify "notify",
     }
 }
 
 named! {
-    /// What led to a run.
+    /// What triggered a run.
     SourceKind {
-        /// A mail arrived.
+        /// An email arrived.
         MailReceived "mail.received",
-        /// A mail was sent.
+        /// An email was sent.
         MailSent "mail.sent",
-        /// An invitation came.
+        /// An invitation arrived.
         CalendarCreated "calendar.event_created",
         /// An invitation was changed.
         CalendarUpdated "calendar.event_updated",
-        /// An invitation was called off.
+        /// An invitation was cancelled.
         CalendarCanceled "calendar.event_canceled",
-        /// Somebody asked for it.
+        /// It was started manually.
         Manual "manual",
     }
 }

@@ -10,20 +10,20 @@ use super::kinds::{SourceKind, TriagerTaskKind};
 use crate::{EmailId, TaskId, Timestamp, TriagerId, TriagerRunId, emails::named};
 
 named! {
-    /// How far a run is.
+    /// The status of a run.
     RunStatus {
-        /// It is at work.
+        /// It is running.
         Running "RUNNING",
-        /// It did what it was to do.
+        /// It finished.
         Succeeded "SUCCEEDED",
-        /// The model gave no answer that could be used.
+        /// The model gave no usable answer.
         Failed "FAILED",
         /// There was nothing to do, or it was not allowed; it cost nothing.
         Skipped "SKIPPED",
     }
 }
 
-/// Which mail a triager is to look at now.
+/// A manual run of a triager.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -39,17 +39,17 @@ pub struct TriagerRun {
     pub id: TriagerRunId,
     /// The triager.
     pub triager: RunTriager,
-    /// What led to it.
+    /// What triggered it.
     pub source: RunSource,
-    /// How far it is.
+    /// Its status.
     pub status: RunStatus,
-    /// What came of it, in one or two sentences. Written by a model from untrusted mail.
+    /// A summary in one or two sentences. Written by a model from untrusted mail.
     pub summary: String,
-    /// What came of each task.
+    /// The results of its tasks.
     pub tasks: Vec<RunTask>,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// When it ended; null while it is at work.
+    /// When it ended; null while it is running.
     pub finished_at: Option<Timestamp>,
 }
 
@@ -62,23 +62,23 @@ pub struct RunTriager {
     pub name: String,
 }
 
-/// What led to a run.
+/// What triggered a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunSource {
     /// What happened.
     pub kind: SourceKind,
-    /// The mail.
+    /// The email.
     pub email_id: EmailId,
 }
 
-/// What came of a task of a triager.
+/// The result of one task of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunTask {
     /// The task.
     pub kind: TriagerTaskKind,
     /// Whether it was done.
     pub done: bool,
-    /// Why not.
+    /// Why it was not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `draft_response`: the draft that was saved.
@@ -93,7 +93,7 @@ pub struct RunTask {
     /// `label`: the slugs of what was put on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
-    /// `notify`: what was told. Written by a model from untrusted mail.
+    /// `notify`: the notification. Written by a model from untrusted mail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notification: Option<String>,
 }
@@ -123,7 +123,7 @@ impl RunTask {
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecentRunsQuery {
-    /// How many.
+    /// Maximum number.
     #[garde(range(min = 1, max = 20))]
     #[serde(default = "ten")]
     pub limit: i64,

@@ -1,4 +1,4 @@
-//! A mail made of constants.
+//! An email made of constants.
 
 use super::super::{AddressField, FilterSubject, Mark, Party};
 
