@@ -66,7 +66,7 @@ async fn signing_up_gives_a_code_and_a_link(engine: Engine) {
     let taken = two.key.post(SIGN_UP, json!({ "code": "my-code-7" })).await;
     assert_eq!(
         taken.expect(409, "affiliate_exists").json()["error"],
-        "This affiliate account or code exists."
+        "This affiliate account or code already exists."
     );
 
     let made = two.key.post(SIGN_UP, json!({})).await.ok();

@@ -139,7 +139,7 @@ async fn a_faulty_sign_up_makes_nothing(engine: Engine) {
         let answer = server.anonymous().post(SIGN_UP, json!({ "email": email, "password": PASSWORD })).await;
         assert_eq!(
             answer.expect(409, "account_exists").json()["error"],
-            "An account with this address exists."
+            "An account with this address already exists."
         );
         assert_eq!(answer.header("set-cookie"), "");
     }
@@ -232,10 +232,9 @@ async fn a_wrong_password_and_an_unknown_address_look_the_same(engine: Engine) {
     let tenant = server.tenant(Plan::Free).await;
     let caller = server.anonymous().with("x-request-id", "same");
     let wrong = log_in(&caller, &tenant.email, "not the password").await;
-    assert_eq!(
-        (wrong.status, wrong.text().as_str()),
-        (401, r#"{"error":"Unauthorized","code":"unauthorized"}"#)
-    );
+    let fix = "Check the email address and the password.";
+    let body = json!({ "error": "Unauthorized", "code": "unauthorized", "fix": fix });
+    assert_eq!((wrong.status, wrong.json()), (401, body));
     for (email, password) in [
         ("nobody@people.test", PASSWORD),
         ("no address", PASSWORD),

@@ -256,7 +256,7 @@ async fn plans_and_roles_gate_domains(engine: Engine) {
     let third = json!({ "domain": "three.example.com" });
     let refused = tenant.key.post(&all(&tenant), third.clone()).await;
     refused.expect(403, "quota_exceeded");
-    assert_eq!(refused.json()["error"], "The plan's limit of 2 domains is reached.");
+    assert_eq!(refused.json()["error"], "The workspace reached its plan's limit of 2 domains.");
     delete(&tenant, &two).await.ok();
     tenant.key.post(&all(&tenant), third).await.ok();
 }
@@ -356,6 +356,5 @@ async fn deleting_needs_a_domain_without_mailboxes(engine: Engine) {
     assert_eq!(gone.header("x-credits-charged"), "2");
     assert_eq!(tenant.key.get(&all(&tenant)).await.ok(), json!([]));
     let again = delete(&tenant, &domain).await;
-    let text = r#"{"error":"Email domain not found","code":"not_found"}"#;
-    assert_eq!((again.status, again.text()), (404, text.to_owned()));
+    super::help::assert_missing(&again, "Email domain");
 }

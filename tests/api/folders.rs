@@ -26,7 +26,7 @@ async fn a_folder_lives_and_dies(engine: Engine) {
     assert_eq!(created.json(), folder("to-do", "To do", false));
     let again = tenant.key.post(&folders, json!({ "name": "to DO!" })).await;
     assert_eq!(again.status, 409);
-    assert_eq!(again.text(), r#"{"error":"A folder with this id exists.","code":"folder_exists"}"#);
+    assert_eq!(again.text(), r#"{"error":"A folder with this name already exists.","code":"folder_exists"}"#);
 
     let one = format!("{folders}/to-do");
     let deleted = tenant.key.delete(&one).await;

@@ -1,7 +1,8 @@
 //! What several of these tests need.
 
+use operations::ErrorKind;
 use serde_json::{Value, json};
-use testkit::{Answer, Caller};
+use testkit::{Answer, Caller, error_text_with};
 
 /// The faulty fields that an error names: path and message.
 pub(super) fn details(answer: &Answer) -> Vec<(String, String)> {
@@ -35,7 +36,7 @@ pub(super) fn assert_refuses_fields(answer: &Answer, paths: &[&str]) {
 /// Checks that something is missing, by the exact body of the answer.
 #[track_caller]
 pub(super) fn assert_missing(answer: &Answer, what: &str) {
-    let body = format!(r#"{{"error":"{what} not found","code":"not_found"}}"#);
+    let body = error_text_with(&format!("{what} not found"), ErrorKind::NotFound);
     assert_eq!((answer.status, answer.text()), (404, body));
 }
 

@@ -113,7 +113,9 @@ async fn anything_else_is_refused(engine: Engine) {
     let wrong = async |hook: &Hook<'_>, time: &str, signature: &str| {
         let answer = hook.send(time, signature).await;
         answer.expect(401, "unauthorized");
-        assert_eq!(answer.json(), json!({ "error": "Unauthorized", "code": "unauthorized" }));
+        let fix = "Sign the request with the server's inbound.http_secret, and check the clock: /docs#receiveRawMail.";
+        let body = json!({ "error": "Unauthorized", "code": "unauthorized", "fix": fix });
+        assert_eq!(answer.json(), body);
     };
     wrong(&hook(&inbox.address, &raw.replace("text", "test")), &time, &signature).await;
     wrong(&hook(&inbox.another().await.address, &raw), &time, &signature).await;

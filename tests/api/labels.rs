@@ -14,7 +14,7 @@ fn ids(labels: &Value) -> Vec<String> {
     labels.as_array().unwrap().iter().map(|label| label["id"].as_str().unwrap().to_owned()).collect()
 }
 
-const EXISTS: &str = r#"{"error":"A label with this slug exists.","code":"label_exists"}"#;
+const EXISTS: &str = r#"{"error":"A label with this name already exists.","code":"label_exists"}"#;
 
 /// rules: LBL-1, LBL-2
 #[both_engines]

@@ -75,7 +75,7 @@ async fn new_invite(tenant: &Tenant, number: usize) -> Answer {
 
 fn assert_full(answer: &Answer, what: &str) {
     answer.expect(403, "quota_exceeded");
-    assert_eq!(answer.json()["error"], format!("The plan's limit of {what} is reached."));
+    assert_eq!(answer.json()["error"], format!("The workspace reached its plan's limit of {what}."));
     assert_eq!(answer.header("x-credits-charged"), "0");
 }
 

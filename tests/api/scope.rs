@@ -2,9 +2,9 @@
 
 use http::Method;
 use model::{Limit, Plan, Role};
-use operations::{admin, secrets};
+use operations::{ErrorKind, admin, secrets};
 use serde_json::{Value, json};
-use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines};
+use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines, error_text};
 
 use super::people::{accept, at, token};
 
@@ -83,9 +83,9 @@ async fn every_operation_needs_a_credential(engine: Engine) {
         for path in [fill(endpoint.path, &ids), fill(endpoint.path, &invented)] {
             for (name, stranger) in &strangers {
                 let answer = call(stranger, &endpoint.method, &path).await;
-                let expected = r#"{"error":"Unauthorized","code":"unauthorized"}"#;
+                let expected = error_text(ErrorKind::Unauthorized);
                 assert_eq!(
-                    (answer.status, answer.text().as_str()),
+                    (answer.status, answer.text()),
                     (401, expected),
                     "{name}: {} {path}",
                     endpoint.method
@@ -118,7 +118,7 @@ async fn a_foreign_workspace_in_the_path_is_refused_alike(engine: Engine) {
             }
             for answer in &answers {
                 answer.expect(403, "workspace_scope_denied");
-                assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
+                assert_eq!(answer.text(), error_text(ErrorKind::WorkspaceScopeDenied));
                 assert_eq!(answer.header("x-credits-charged"), "0");
             }
         }
@@ -144,7 +144,7 @@ async fn a_workspace_in_body_or_query_may_be_left_out_or_be_the_own(engine: Engi
         let body = tenant.key.post(all, json!({ "name": "C", "workspaceId": id })).await;
         for answer in [query, body] {
             answer.expect(403, "workspace_scope_denied");
-            assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
+            assert_eq!(answer.text(), error_text(ErrorKind::WorkspaceScopeDenied));
         }
     }
     assert_eq!(tenant.key.get(all).await.ok(), listed);

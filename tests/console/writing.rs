@@ -113,7 +113,9 @@ async fn answers_belong_to_their_conversation(engine: Engine) {
         [("mode", "new"), ("to", ""), ("subject", "Lost?"), ("text", "A long letter"), ("action", "send")];
     let refused = compose(&ada, &mailbox, &fields, &[]).await;
     assert_eq!(refused.status, 400);
-    assert!(refused.text().contains("say who gets it") && refused.text().contains("A long letter"));
+    assert!(
+        refused.text().contains("add at least one recipient") && refused.text().contains("A long letter")
+    );
 }
 
 /// A mail of HTML with a picture of its own, one of another server, and a file.

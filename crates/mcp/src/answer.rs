@@ -45,7 +45,7 @@ pub(crate) fn failure(refused: &Error) -> CallToolResult {
         value["details"] =
             details.map(|detail| json!({ "path": detail.path, "message": detail.message })).collect();
     }
-    if let Some(fix) = refused.fix() {
+    if let Some(fix) = refused.fix_or_default() {
         value["fix"] = fix.into();
     }
     let mut meta = MetaObject::new();

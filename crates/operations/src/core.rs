@@ -10,6 +10,7 @@ pub mod caller;
 pub mod credentials;
 pub mod cursor;
 pub mod error;
+mod error_kind;
 pub mod events;
 pub mod gates;
 pub mod input;

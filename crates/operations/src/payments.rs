@@ -39,7 +39,7 @@ use crate::{
 
 /// Tells a wallet where the keyless interface is. Not part of the catalogue, whose operations are metered in credits.
 pub const HANDSHAKE: Operation =
-    Operation::read("handshake", "Tells a wallet that showed itself where the keyless interface is.");
+    Operation::read("handshake", "Returns where the keyless API is, once a wallet has identified itself.");
 
 /// Creates a mailbox of a wallet: for verification codes and links, without automations.
 #[crate::boxed]

@@ -3,6 +3,17 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
+/// The body of an error with the default texts of its kind, byte for byte.
+pub fn error_text(kind: operations::ErrorKind) -> String {
+    error_text_with(kind.message(), kind)
+}
+
+/// The same, with a message of its own.
+pub fn error_text_with(message: &str, kind: operations::ErrorKind) -> String {
+    let fix = kind.fix().map(|fix| format!(r#","fix":"{fix}""#)).unwrap_or_default();
+    format!(r#"{{"error":"{message}","code":"{}"{fix}}}"#, kind.code())
+}
+
 /// A response.
 #[derive(Debug)]
 pub struct Answer {

@@ -118,6 +118,12 @@ pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
             "{method} {template} gave {} {code}, which is not described",
             answer.status
         );
+        let fix = answer.json()["fix"].as_str().unwrap_or_default().to_owned();
+        assert!(
+            !matches!(answer.status, 401 | 403 | 404) || !fix.is_empty(),
+            "{method} {template} gave {} {code} without a fix",
+            answer.status
+        );
     }
     let streams = answer.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
     let either = !response["content"]["application/json"].is_null() && !streams;
@@ -181,7 +187,7 @@ mod tests {
     fn what_is_not_described_is_noticed() {
         let path = "/api/v1/mailboxes/mbx_1/folders";
         let folder = json!({ "id": "a", "name": "A", "unreadCount": 0, "totalCount": 0, "system": false });
-        let missing = json!({ "error": "Mailbox not found", "code": "not_found" });
+        let missing = json!({ "error": "Mailbox not found", "code": "not_found", "fix": "Check the id." });
         assert!(passes(&Method::GET, path, &answer(200, &json!([folder]))));
         assert!(passes(&Method::POST, path, &answer(201, &folder)));
         assert!(passes(&Method::GET, path, &answer(404, &missing)));
@@ -189,8 +195,17 @@ mod tests {
         assert!(!passes(&Method::GET, path, &answer(200, &folder)), "an object for an array");
         assert!(!passes(&Method::POST, path, &answer(201, &json!({ "id": "a" }))), "fields are missing");
         assert!(!passes(&Method::POST, path, &answer(200, &folder)), "another status");
-        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "Gone" }))), "no code");
-        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "", "code": "gone" }))));
+        assert!(
+            !passes(&Method::GET, path, &answer(404, &json!({ "error": "Gone", "fix": "F." }))),
+            "no code"
+        );
+        assert!(!passes(
+            &Method::GET,
+            path,
+            &answer(404, &json!({ "error": "", "code": "gone", "fix": "F." }))
+        ));
+        let helpless = json!({ "error": "Mailbox not found", "code": "not_found" });
+        assert!(!passes(&Method::GET, path, &answer(404, &helpless)), "no fix");
         let delete = "/api/v1/mailboxes/mbx_1";
         assert!(passes(&Method::DELETE, delete, &answer(204, &Value::Null)));
         assert!(!passes(&Method::DELETE, delete, &answer(204, &json!({}))), "a body where there is none");

@@ -35,7 +35,7 @@ mod wallet;
 pub use self::mcp::Mcp;
 pub use self::model::ScriptedModel;
 pub use self::model_endpoint::{ModelAnswer, ModelEndpoint};
-pub use answer::Answer;
+pub use answer::{Answer, error_text, error_text_with};
 pub use bot::BotServer;
 pub use caller::{Caller, EventStream};
 pub use clock::Clock;

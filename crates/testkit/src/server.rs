@@ -206,6 +206,12 @@ impl Server {
         self.router.get_or_init(|| web::router(self.app.clone(), self.web.clone())).clone()
     }
 
+    /// Serves on a listener, for clients that are programs of their own.
+    pub fn listen(&self, listener: tokio::net::TcpListener) {
+        let service = self.router().into_make_service_with_connect_info::<std::net::SocketAddr>();
+        tokio::spawn(async move { axum::serve(listener, service).await });
+    }
+
     /// A caller without a credential.
     pub fn anonymous(&self) -> Caller {
         Caller::new(self.router(), Vec::new())

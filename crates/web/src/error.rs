@@ -34,7 +34,7 @@ pub(crate) struct ErrorBody<'a> {
 pub(crate) struct DetailBody<'a> {
     /// Where, such as `attachments[0].content`.
     pub(crate) path: &'a str,
-    /// What is wrong there.
+    /// What is wrong with it.
     pub(crate) message: &'a str,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn response(error: &Error) -> Response {
             .iter()
             .map(|detail| DetailBody { path: &detail.path, message: &detail.message })
             .collect(),
-        fix: error.fix(),
+        fix: error.fix_or_default(),
     };
     let mut response = json(status, serde_json::to_vec(&body).unwrap_or_default());
     if let Some(seconds) = error.retry_after() {
@@ -151,7 +151,12 @@ pub(crate) fn json_of<T: Serialize>(status: StatusCode, value: &T) -> Response {
 }
 
 pub(crate) async fn unknown_route() -> Response {
-    response(&Error::not_found("Not found"))
+    response(&no_route())
+}
+
+/// The refusal of a path that this server does not have.
+pub(crate) fn no_route() -> Error {
+    Error::not_found("Not found").with_fix("Check the path: /docs and /openapi.json list every path.")
 }
 
 pub(crate) async fn wrong_method() -> Response {
@@ -164,4 +169,22 @@ pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Response {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
     response(&Error::internal(format!("panicked: {text}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rules: ERR-10
+    #[test]
+    fn whoever_is_refused_or_finds_nothing_is_told_what_to_do() {
+        let mut seen = std::collections::HashSet::new();
+        for kind in ErrorKind::ALL {
+            assert!(seen.insert(kind), "{kind:?} is listed twice");
+            if matches!(status(kind).as_u16(), 401 | 403 | 404) {
+                let fix = Error::new(kind).fix_or_default().unwrap_or_default().to_owned();
+                assert!(fix.ends_with('.'), "{kind:?} has no fix: {fix:?}");
+            }
+        }
+    }
 }

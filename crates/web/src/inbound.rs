@@ -36,23 +36,23 @@ use crate::{
 const TOLERANCE_SECONDS: u64 = 300;
 /// The headers that are signed with the body, one per line.
 const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
-/// What the hook answers with.
+/// The result of the hook.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Taken")]
 pub(crate) struct HookResponse {
-    /// The ids of the emails that were stored, in the order of the recipients that were taken.
+    /// The ids of the stored emails, in the order of the accepted recipients.
     ids: Vec<EmailId>,
-    /// The recipients that were not.
+    /// The recipients that were refused.
     refused: Vec<RefusedRecipient>,
 }
 
-/// A recipient that was not taken.
+/// A recipient that was refused.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Refused")]
 struct RefusedRecipient {
-    /// Its address as it was given.
+    /// The address, as given.
     recipient: String,
-    /// Why.
+    /// The reason.
     reason: &'static str,
 }
 
@@ -82,7 +82,7 @@ async fn receive(axum::extract::State(state): axum::extract::State<State>, reque
 
 async fn accept(app: &App, request: Request) -> Result<Response> {
     // Without a secret there is no hook, and the response does not reveal that there could be one.
-    let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
+    let secret = app.settings().inbound_secret.clone().ok_or_else(error::no_route)?;
     let (parts, body) = request.into_parts();
     let limit = BodyLimit { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
     let raw = body::read(&parts.headers, body, limit).await?;
@@ -182,7 +182,10 @@ impl Envelope {
 /// 401 unless the request is signed with our secret, and recently. Returns the signature, which identifies the
 /// request.
 fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<String> {
-    let wrong = || Error::new(ErrorKind::Unauthorized);
+    let wrong = || {
+        let fix = "Sign the request with the server's inbound.http_secret, and check the clock: /docs#receiveRawMail.";
+        Error::new(ErrorKind::Unauthorized).with_fix(fix)
+    };
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let time = text("x-signature-time").ok_or_else(wrong)?;
     let seconds: i64 = time.parse().map_err(|_| wrong())?;

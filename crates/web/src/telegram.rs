@@ -44,7 +44,7 @@ async fn receive(Extracted(state): Extracted<State>, request: Request) -> Respon
 async fn process(state: &State, request: Request) -> Result<()> {
     // Without a secret there is no hook, and the response does not reveal that there could be one.
     let BotUpdates::Webhook(secret) = &state.app.settings().telegram else {
-        return Err(Error::not_found("Not found"));
+        return Err(error::no_route());
     };
     let (parts, body) = request.into_parts();
     let given = parts
@@ -53,7 +53,8 @@ async fn process(state: &State, request: Request) -> Result<()> {
         .map_or("", |given| given.to_str().unwrap_or_default());
     // Comparing hashes leaks nothing through its timing.
     if secrets::hash(given) != secrets::hash(secret) {
-        return Err(Error::new(ErrorKind::Unauthorized));
+        let fix = "Register the webhook with Telegram again, with this server's secret.";
+        return Err(Error::new(ErrorKind::Unauthorized).with_fix(fix));
     }
     let limit = BodyLimit { max: MAX_UPDATE_BYTES, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, limit).await?;

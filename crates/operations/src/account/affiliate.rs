@@ -15,7 +15,7 @@ use crate::core::{
 };
 
 /// Reads the workspace's affiliate account.
-pub const ME: Operation = Operation::read("getAffiliate", "Reads the workspace's affiliate account.")
+pub const ME: Operation = Operation::read("getAffiliate", "Returns the workspace's affiliate account.")
     .errors(&[ErrorKind::NotFound])
     .tagged();
 /// Signs the workspace up as an affiliate.
@@ -31,7 +31,7 @@ pub const UPDATE: Operation =
 /// Reads the figures of the link.
 pub const ANALYTICS: Operation = Operation::read(
     "getAffiliateAnalytics",
-    "Reads the clicks, sign-ups and earnings of the affiliate link.",
+    "Returns the clicks, sign-ups and earnings of the affiliate link.",
 );
 /// Lists the commissions.
 pub const COMMISSIONS: Operation =

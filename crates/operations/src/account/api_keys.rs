@@ -22,14 +22,14 @@ pub const LIST: Operation =
         .console_only();
 /// Makes a key.
 pub const CREATE: Operation =
-    Operation::write("createApiKey", "Makes an API key; the answer is the only place that shows it whole.")
+    Operation::write("createApiKey", "Creates an API key. It is shown in full only in this response.")
         .admin()
         .console_only()
         .created()
         .errors(&[ErrorKind::QuotaExceeded]);
 /// Revokes a key.
 pub const REVOKE: Operation =
-    Operation::write("revokeApiKey", "Revokes an API key within a second everywhere.")
+    Operation::write("revokeApiKey", "Revokes an API key; it stops working everywhere within a second.")
         .admin()
         .console_only()
         .empty()

@@ -31,11 +31,11 @@ pub const REMOVE: Operation = Operation::write("removeMember", "Removes a member
     .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
 /// Lists the open invitations.
 pub const LIST_INVITES: Operation =
-    Operation::read("listInvites", "Lists the open invitations into a workspace.").admin();
+    Operation::read("listInvites", "Lists the open invitations to a workspace.").admin();
 /// Invites a person.
 pub const INVITE: Operation = Operation::write(
     "createInvite",
-    "Invites somebody into a workspace by a single-use link, good for 7 days.",
+    "Invites a person to a workspace with a single-use link that is valid for 7 days.",
 )
 .admin()
 .created()
@@ -43,7 +43,7 @@ pub const INVITE: Operation = Operation::write(
 /// Renews an invitation.
 pub const RESEND_INVITE: Operation = Operation::write(
     "resendInvite",
-    "Gives an invitation a new link and 7 more days; the old link stops working.",
+    "Renews an invitation with a new link for 7 more days; the old link stops working.",
 )
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
@@ -152,7 +152,7 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         if members::has_email(tx, &invite.email).await? {
-            return Err(Error::invalid("email", "this address belongs to a member already"));
+            return Err(Error::invalid("email", "this address already belongs to a member"));
         }
         members::insert_invite(tx, &invite, &secrets::hash(&token)).await?;
         require_seat(tx, limit, now).await?;

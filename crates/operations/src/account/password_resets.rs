@@ -142,5 +142,5 @@ async fn hash_password(app: &App, client: &Client, password: String) -> Result<S
 }
 
 fn no_link() -> Error {
-    Error::not_found("This link does not work any more. Ask for a new one.")
+    Error::not_found("This link has expired or was already used.").with_fix("Ask for a new one.")
 }

@@ -11,15 +11,16 @@ use crate::core::{app::App, call::Call, error::Result, operation::Operation};
 /// Reads the credits left.
 pub const CREDITS: Operation = Operation::read(
     "getCreditUsage",
-    "Reads the credits of the present period; answers even when none are left.",
+    "Returns the credits of the current period; works even when none are left.",
 )
 .always_answers();
 /// Reads the messages sent and received.
-pub const EMAIL: Operation =
-    Operation::read("getEmailUsage", "Reads the mails of the present period, in all and for each mailbox.");
+pub const EMAIL: Operation = Operation::read(
+    "getEmailUsage",
+    "Returns the emails sent and received in the current period, in total and per mailbox.",
+);
 /// Reads the daily figures.
-pub const HISTORY: Operation =
-    Operation::read("getUsageHistory", "Reads the daily figures of up to 90 days.");
+pub const HISTORY: Operation = Operation::read("getUsageHistory", "Returns daily usage for up to 90 days.");
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&CREDITS, &EMAIL, &HISTORY];
 

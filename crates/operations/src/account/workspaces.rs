@@ -16,18 +16,16 @@ use crate::core::{
 };
 
 /// Lists the caller's workspaces.
-pub const LIST: Operation = Operation::read(
-    "listWorkspaces",
-    "Lists the workspaces of the caller; with an API key only the key's own.",
-);
+pub const LIST: Operation =
+    Operation::read("listWorkspaces", "Lists the caller's workspaces; with an API key only the key's own.");
 /// Reads a workspace.
-pub const GET: Operation = Operation::read("getWorkspace", "Reads a workspace.").tagged();
+pub const GET: Operation = Operation::read("getWorkspace", "Returns a workspace.").tagged();
 /// Changes a workspace.
 pub const UPDATE: Operation =
     Operation::write("updateWorkspace", "Changes the name or the time zone of a workspace.").admin();
 /// Reads the state of a workspace's storage.
 pub const STORAGE: Operation =
-    Operation::read("getWorkspaceStorage", "Reads the state of a workspace's storage.").tagged();
+    Operation::read("getWorkspaceStorage", "Returns the state of a workspace's storage.").tagged();
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &UPDATE, &STORAGE];
 
@@ -59,7 +57,7 @@ pub async fn storage(app: &App, call: &Call) -> Result<Storage> {
 #[crate::boxed]
 pub async fn update(app: &App, call: &Call, change: WorkspaceChange) -> Result<Workspace> {
     if change.name.is_none() && change.timezone.is_none() {
-        return Err(Error::invalid("", "give a name, a timezone, or both"));
+        return Err(Error::invalid("", "send a name, a timezone, or both"));
     }
     let name = change.name.map(|name| clean_name("name", &name)).transpose()?;
     let (app_, role, now) = (app.clone(), call.role, call.now);

@@ -33,13 +33,13 @@ use crate::{
 /// Lists conversations.
 pub const LIST: Operation = Operation::read(
     "listAgentConversations",
-    "Lists the conversations with the mailbox agent, the last used first, 10 a page.",
+    "Lists the conversations with the mailbox agent, last used first, 10 per page.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Makes a conversation.
 pub const CREATE: Operation = Operation::write(
     "createAgentConversation",
-    "Makes a conversation with the mailbox agent, about one thread if wanted; at most 1,000 in a mailbox.",
+    "Starts a conversation with the mailbox agent, optionally about one thread; at most 1,000 per mailbox.",
 )
 .created()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
@@ -50,21 +50,21 @@ pub const UPDATE: Operation =
 /// Deletes a conversation.
 pub const DELETE: Operation = Operation::write(
     "deleteAgentConversation",
-    "Deletes a conversation with the mailbox agent and everything said in it.",
+    "Deletes a conversation with the mailbox agent and all its messages.",
 )
 .empty()
 .errors(&[ErrorKind::NotFound, ErrorKind::ConversationProtected]);
 /// Lists messages.
 pub const MESSAGES: Operation = Operation::read(
     "listAgentMessages",
-    "Lists what was said in a conversation with the mailbox agent, oldest first unless asked otherwise.",
+    "Lists the messages of a conversation with the mailbox agent, oldest first by default.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Sends a message to the agent.
 pub const SEND: Operation = Operation::ai_heavy(
     "sendAgentMessage",
-    "Says something to the mailbox agent and answers with what it replies: as JSON, or as server-sent events when the \
-     caller accepts `text/event-stream`. The agent reads the mailbox and saves drafts; it sends one mail only with \
+    "Sends a message to the mailbox agent and returns its reply: as JSON, or as server-sent events if the caller \
+     accepts `text/event-stream`. The agent reads the mailbox and saves drafts; it sends one email only with \
      `approve`, and uses outside tools only of the `connections` that the message names.",
 )
 .errors(&[
@@ -287,8 +287,9 @@ pub(crate) async fn find(
 
 fn require_own(conversation: &Conversation) -> Result<()> {
     if conversation.triager_id.is_some() {
-        return Err(Error::new(ErrorKind::ConversationProtected)
-            .with_fix("It belongs to a triager and goes with it; make one of your own instead."));
+        return Err(Error::new(ErrorKind::ConversationProtected).with_fix(
+            "It belongs to a triager and is deleted with it. Start a conversation of your own instead.",
+        ));
     }
     Ok(())
 }

@@ -43,12 +43,12 @@ use crate::{
 /// Lists connections.
 pub const LIST: Operation = Operation::read(
     "listIntegrationConnections",
-    "Lists the connections to outside tool servers whose tools the mailbox agent may use.",
+    "Lists the connections to outside tool servers whose tools the mailbox agent can use.",
 );
 /// Makes a connection.
 pub const CREATE: Operation = Operation::provision(
     "createIntegrationConnection",
-    "Connects an outside tool server (Model Context Protocol over HTTP) and reads its tools; at most 20 in a workspace.",
+    "Connects an outside tool server (Model Context Protocol over HTTP) and reads its tools; at most 20 per workspace.",
 )
 .admin()
 .errors(&[ErrorKind::QuotaExceeded]);
@@ -67,7 +67,7 @@ pub const DELETE: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Reads the tools again.
 pub const SYNC: Operation =
-    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again. A connection that is paused because its maker left is taken over by that.")
+    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again. This also takes over a connection that was paused because its creator left.")
         .admin()
         .errors(&[ErrorKind::NotFound]);
 

@@ -23,7 +23,7 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Changes a task.
 pub const UPDATE: Operation =
-    Operation::write("updateTask", "Changes a task that a triager found: done, dismissed, or what it says.")
+    Operation::write("updateTask", "Changes a task that a triager found: its status, or what it says.")
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &UPDATE];

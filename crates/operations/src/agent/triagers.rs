@@ -33,42 +33,44 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Makes a triager.
 pub const CREATE: Operation =
-    Operation::write("createTaskTriager", "Makes a triager; at most 10 in a mailbox.")
+    Operation::write("createTaskTriager", "Creates a triager; at most 10 per mailbox.")
         .created()
         .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 /// Reads a triager.
 pub const GET: Operation =
-    Operation::read("getTaskTriager", "Reads a triager.").errors(&[ErrorKind::NotFound]).tagged();
+    Operation::read("getTaskTriager", "Returns a triager.").errors(&[ErrorKind::NotFound]).tagged();
 /// Changes a triager.
-pub const UPDATE: Operation =
-    Operation::write("updateTaskTriager", "Changes a triager; lists replace lists.")
-        .errors(&[ErrorKind::NotFound]);
+pub const UPDATE: Operation = Operation::write(
+    "updateTaskTriager",
+    "Changes a triager. A list in the request replaces the whole list.",
+)
+.errors(&[ErrorKind::NotFound]);
 /// Deletes a triager.
 pub const DELETE: Operation =
-    Operation::write("deleteTaskTriager", "Deletes a triager. What it did and found stays.")
+    Operation::write("deleteTaskTriager", "Deletes a triager. Its runs, tasks and labels stay.")
         .empty()
         .errors(&[ErrorKind::NotFound, ErrorKind::TriagerProtected]);
 /// Makes a triager the default.
 pub const MAKE_DEFAULT: Operation = Operation::write(
     "makeTaskTriagerDefault",
-    "Makes a triager the default of its mailbox: the one that drafts answers and cannot be deleted.",
+    "Makes a triager the default of its mailbox: the one that drafts replies and cannot be deleted.",
 )
 .errors(&[ErrorKind::NotFound]);
 /// Runs a triager.
 pub const RUN: Operation = Operation::ai_heavy(
     "runTaskTriager",
-    "Runs a triager on one mail now, whatever its triggers say. A run that is skipped or fails costs nothing.",
+    "Runs a triager on one email now, whatever its triggers are. A run that is skipped or fails costs nothing.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
 /// Returns the conversation of a triager.
 pub const CONVERSATION: Operation = Operation::write(
     "getTriagerAgentConversation",
-    "Gives the triager's own conversation with the mailbox agent, and makes it if it is missing.",
+    "Returns the triager's own conversation with the mailbox agent, and creates it if needed.",
 )
 .errors(&[ErrorKind::NotFound]);
 /// Reads the last runs.
 pub const RECENT: Operation =
-    Operation::read("listRecentTriagerRuns", "Reads the last runs of a mailbox's triagers, newest first.")
+    Operation::read("listRecentTriagerRuns", "Lists the last runs of a mailbox's triagers, newest first.")
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] =
@@ -272,7 +274,10 @@ fn known<K: model::Kind>(
 ) -> Result<model::Id<K>> {
     let Some(id) = given else { return Ok(app.new_id()) };
     if !present.contains(&&id) {
-        return Err(Error::invalid(path, "the triager has nothing with this id; leave it out for a new one"));
+        return Err(Error::invalid(
+            path,
+            "the triager has nothing with this id; omit the id to add a new one",
+        ));
     }
     if !seen.insert(id.clone()) {
         return Err(Error::invalid(path, "is given twice"));
@@ -314,7 +319,7 @@ fn read_tasks(app: &App, given: Vec<NewTriagerTask>, present: &[TriagerTask]) ->
     let mut all = Vec::with_capacity(given.len());
     for (index, one) in given.into_iter().enumerate() {
         if !kinds.insert(one.kind) {
-            return Err(Error::invalid(format!("tasks[{index}].kind"), "a triager does each kind once"));
+            return Err(Error::invalid(format!("tasks[{index}].kind"), "each kind can be used once"));
         }
         let id = known(app, &format!("tasks[{index}].id"), one.id, &ids, &mut seen)?;
         all.push(TriagerTask { id, kind: one.kind, enabled: one.enabled, config: one.config });

@@ -7,216 +7,10 @@ use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use model::drafts::DraftState;
 
+pub use super::error_kind::ErrorKind;
+
 /// The result of an operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// What went wrong, by the code that callers see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each name is the code that callers see; `code` and `message` spell it out")]
-pub enum ErrorKind {
-    ValidationFailed,
-    InvalidCursor,
-    InvalidIdempotencyKey,
-    FolderProtected,
-    FolderUnknown,
-    ConversationProtected,
-    EmailSendRecipientLimitExceeded,
-    Unauthorized,
-    CreditsExhausted,
-    PaymentRequired,
-    SettlementFailed,
-    PaymentCredentials,
-    PaymentReused,
-    PaymentInProgress,
-    WorkspaceScopeDenied,
-    PlanRequired,
-    RoleRequired,
-    CrossSiteRequest,
-    ConfirmationInvalid,
-    ContentWithheld,
-    SenderNotAllowed,
-    QuotaExceeded,
-    NotFound,
-    MethodNotAllowed,
-    NotAcceptable,
-    UnsupportedMediaType,
-    RangeNotSatisfiable,
-    MailboxExists,
-    FolderExists,
-    LabelExists,
-    DomainExists,
-    DomainInUse,
-    WebhookPaused,
-    LastAdmin,
-    AccountExists,
-    AffiliateExists,
-    DraftLocked,
-    MessageExists,
-    ConversationBusy,
-    TriagerProtected,
-    IdempotencyInProgress,
-    IdempotencyPayloadTooLarge,
-    PayloadTooLarge,
-    AttachmentTooLarge,
-    AttachmentsTooLarge,
-    TooManyAttachments,
-    MessageTooLarge,
-    IdempotencyKeyReused,
-    RecipientsRefused,
-    OutboundNotConfigured,
-    RateLimited,
-    EmailSendRateLimitExceeded,
-    AiUnavailable,
-    MemoryUnavailable,
-    TelegramUnavailable,
-    Overloaded,
-    StorageUnavailable,
-    SettlementPending,
-    FacilitatorUnavailable,
-    Internal,
-    /// Internal: a dry run would have succeeded.
-    Rehearsed,
-    /// Internal: another request with the same idempotency key finished first.
-    AlreadyAnswered,
-}
-
-impl ErrorKind {
-    /// The stable code.
-    #[expect(clippy::too_many_lines, reason = "a line for each, and nothing else")]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::ValidationFailed => "validation_failed",
-            Self::InvalidCursor => "invalid_cursor",
-            Self::InvalidIdempotencyKey => "invalid_idempotency_key",
-            Self::FolderProtected => "folder_protected",
-            Self::FolderUnknown => "folder_unknown",
-            Self::ConversationProtected => "conversation_protected",
-            Self::EmailSendRecipientLimitExceeded => "email_send_recipient_limit_exceeded",
-            Self::Unauthorized => "unauthorized",
-            Self::CreditsExhausted => "credits_exhausted",
-            Self::PaymentRequired => "payment_required",
-            Self::SettlementFailed => "settlement_failed",
-            Self::PaymentCredentials => "multiple_payment_credentials",
-            Self::PaymentReused => "payment_reused",
-            Self::PaymentInProgress => "payment_in_progress",
-            Self::WorkspaceScopeDenied => "workspace_scope_denied",
-            Self::PlanRequired => "plan_required",
-            Self::RoleRequired => "role_required",
-            Self::CrossSiteRequest => "cross_site_request",
-            Self::ConfirmationInvalid => "confirmation_invalid",
-            Self::ContentWithheld => "content_withheld",
-            Self::SenderNotAllowed => "sender_not_allowed",
-            Self::QuotaExceeded => "quota_exceeded",
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::NotAcceptable => "not_acceptable",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::RangeNotSatisfiable => "range_not_satisfiable",
-            Self::MailboxExists => "mailbox_exists",
-            Self::FolderExists => "folder_exists",
-            Self::LabelExists => "label_exists",
-            Self::DomainExists => "domain_exists",
-            Self::DomainInUse => "domain_in_use",
-            Self::WebhookPaused => "webhook_paused",
-            Self::LastAdmin => "last_admin",
-            Self::AccountExists => "account_exists",
-            Self::AffiliateExists => "affiliate_exists",
-            Self::DraftLocked => "draft_locked",
-            Self::MessageExists => "message_exists",
-            Self::ConversationBusy => "conversation_busy",
-            Self::TriagerProtected => "triager_protected",
-            Self::IdempotencyInProgress => "idempotency_in_progress",
-            Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
-            Self::PayloadTooLarge => "payload_too_large",
-            Self::AttachmentTooLarge => "attachment_too_large",
-            Self::AttachmentsTooLarge => "attachments_too_large",
-            Self::TooManyAttachments => "too_many_attachments",
-            Self::MessageTooLarge => "message_too_large",
-            Self::IdempotencyKeyReused => "idempotency_key_reused",
-            Self::RecipientsRefused => "recipients_refused",
-            Self::OutboundNotConfigured => "outbound_not_configured",
-            Self::RateLimited => "rate_limited",
-            Self::EmailSendRateLimitExceeded => "email_send_rate_limit_exceeded",
-            Self::AiUnavailable => "ai_unavailable",
-            Self::MemoryUnavailable => "memory_unavailable",
-            Self::TelegramUnavailable => "telegram_unavailable",
-            Self::Overloaded => "overloaded",
-            Self::StorageUnavailable => "storage_unavailable",
-            Self::SettlementPending => "settlement_pending",
-            Self::FacilitatorUnavailable => "facilitator_unavailable",
-            Self::Internal | Self::AlreadyAnswered | Self::Rehearsed => "internal_error",
-        }
-    }
-
-    /// The message, unless the error has a better one.
-    #[expect(clippy::too_many_lines, reason = "a table that is read by name")]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::ValidationFailed => "Invalid request",
-            Self::InvalidCursor => "Invalid cursor",
-            Self::InvalidIdempotencyKey => "Invalid Idempotency-Key",
-            Self::FolderProtected => "This folder cannot be changed.",
-            Self::FolderUnknown => "There is no such folder.",
-            Self::ConversationProtected => "This conversation cannot be changed.",
-            Self::EmailSendRecipientLimitExceeded => {
-                "The plan does not allow so many recipients in one request."
-            }
-            Self::Unauthorized => "Unauthorized",
-            Self::CreditsExhausted => "The credits of this period are used up.",
-            Self::PaymentRequired => "Payment required",
-            Self::SettlementFailed => "The payment could not be settled.",
-            Self::PaymentCredentials => "A request takes one payment credential.",
-            Self::PaymentReused => "This payment was used for another request.",
-            Self::PaymentInProgress => "A request with this payment is still running.",
-            Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {
-                "Forbidden"
-            }
-            Self::ConfirmationInvalid => "The confirmation does not hold for this call.",
-            Self::ContentWithheld => "This content is withheld because it is unsafe.",
-            Self::SenderNotAllowed => "The mailbox may not send from this address.",
-            Self::QuotaExceeded => "A limit of the workspace's plan is reached.",
-            Self::NotFound => "Not found",
-            Self::MethodNotAllowed => "Method not allowed",
-            Self::NotAcceptable => "Not acceptable",
-            Self::UnsupportedMediaType => "Unsupported media type",
-            Self::RangeNotSatisfiable => "The file has no such range.",
-            Self::MailboxExists => "This address is already in use.",
-            Self::FolderExists => "A folder with this id exists.",
-            Self::LabelExists => "A label with this slug exists.",
-            Self::DomainExists => "This domain is already in use.",
-            Self::DomainInUse => "Remove mailboxes from this domain before deleting it.",
-            Self::WebhookPaused => "The webhook is paused.",
-            Self::LastAdmin => "A workspace needs at least one admin.",
-            Self::AccountExists => "An account with this address exists.",
-            Self::AffiliateExists => "This affiliate account or code exists.",
-            Self::DraftLocked => "The draft is being sent or was changed meanwhile.",
-            Self::MessageExists => "A message with this id exists.",
-            Self::ConversationBusy => "The agent is still answering another message of this conversation.",
-            Self::TriagerProtected => "The default triager cannot be deleted.",
-            Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
-            Self::IdempotencyPayloadTooLarge => {
-                "The body is too large for a request with an Idempotency-Key."
-            }
-            Self::PayloadTooLarge => "The body is too large.",
-            Self::AttachmentTooLarge => "A file has more than 10 MiB.",
-            Self::AttachmentsTooLarge => "The files together have more than 25 MiB.",
-            Self::TooManyAttachments => "A mail has at most 20 files.",
-            Self::MessageTooLarge => "The encoded message is too large for the sender's address.",
-            Self::IdempotencyKeyReused => "This Idempotency-Key was used for a different request.",
-            Self::RecipientsRefused => "No recipient is taken here.",
-            Self::OutboundNotConfigured => "This server has no way to send mail to other servers.",
-            Self::RateLimited | Self::EmailSendRateLimitExceeded => "Too many requests",
-            Self::AiUnavailable => "No language model is available.",
-            Self::MemoryUnavailable => "The memory store is not available.",
-            Self::TelegramUnavailable => "No Telegram bot is available.",
-            Self::Overloaded => "The server is busy.",
-            Self::StorageUnavailable => "The storage is not available.",
-            Self::SettlementPending => "The payment is not settled yet; repeat the same request.",
-            Self::FacilitatorUnavailable => "Payments cannot be settled at the moment.",
-            Self::Internal | Self::AlreadyAnswered | Self::Rehearsed => "Internal error",
-        }
-    }
-}
 
 /// One faulty field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,17 +46,17 @@ impl Error {
     pub(crate) fn quota(what: &str, limit: model::Limit) -> Self {
         Self::with_message(
             ErrorKind::QuotaExceeded,
-            format!("The plan's limit of {limit} {what} is reached."),
+            format!("The workspace reached its plan's limit of {limit} {what}."),
         )
-        .with_fix(format!("Remove some of the {what} or move the workspace to a larger plan."))
+        .with_fix(format!("Delete some {what}, or move the workspace to a larger plan."))
     }
 
     /// The refusal to change a draft that is being sent or was sent.
     pub(crate) fn draft_locked(state: DraftState) -> Self {
         let fix = match state {
-            DraftState::Sent => "It has left already.",
-            DraftState::Failed => "Cancel it, mend the draft and schedule it anew.",
-            _ => "It is leaving right now; read it again in a moment.",
+            DraftState::Sent => "It was already sent.",
+            DraftState::Failed => "Cancel it, fix the draft and schedule it again.",
+            _ => "It is being sent; read it again in a moment.",
         };
         Self::new(ErrorKind::DraftLocked).with_fix(fix)
     }
@@ -348,9 +142,13 @@ impl Error {
     pub fn details(&self) -> &[Detail] {
         &self.0.details
     }
-    /// What to do next.
+    /// What to do next, if this error knows better than its kind.
     pub fn fix(&self) -> Option<&str> {
         self.0.fix.as_deref()
+    }
+    /// What a caller of the API is to do next: the error's own hint, or that of its kind.
+    pub fn fix_or_default(&self) -> Option<&str> {
+        self.fix().or(self.0.kind.fix())
     }
     /// The size of the file for an unsatisfiable range.
     pub fn size(&self) -> Option<usize> {

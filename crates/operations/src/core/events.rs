@@ -23,7 +23,7 @@ use crate::core::{
 /// Reads the event log.
 pub const LIST: Operation = Operation::read(
     "listEvents",
-    "Reads the event log of a workspace after a sequence; waits for the first event if asked to.",
+    "Returns the events of a workspace after a sequence number; with `wait` it waits for the first one.",
 );
 /// Streams the event log.
 pub const STREAM: Operation = Operation::read(

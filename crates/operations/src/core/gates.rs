@@ -27,15 +27,16 @@ pub fn gate_errors(operation: &Operation) -> BTreeSet<ErrorKind> {
 /// Plan, kind of credential, and role.
 pub(crate) fn check_gates(operation: &Operation, actor: &Actor, plan: Plan, role: Role) -> Result<()> {
     if plan < operation.plan {
-        let fix = format!("This needs the {} plan.", operation.plan.display_name());
+        let fix = format!("This needs the {} plan. Move the workspace to it.", operation.plan.display_name());
         return Err(Error::new(ErrorKind::PlanRequired).with_fix(fix));
     }
     if operation.console_only && !matches!(actor, Actor::Person { .. }) {
         return Err(Error::new(ErrorKind::RoleRequired)
-            .with_fix("Do this in the console: it takes a session, not a key."));
+            .with_fix("This takes a console session, not an API key. Do it in the console, or log in with POST /api/console/login and send the cookie."));
     }
     if role < operation.role {
-        return Err(Error::new(ErrorKind::RoleRequired).with_fix("This needs the role of a workspace admin."));
+        return Err(Error::new(ErrorKind::RoleRequired)
+            .with_fix("This needs the admin role. Use an admin key, or ask an admin of the workspace."));
     }
     Ok(())
 }

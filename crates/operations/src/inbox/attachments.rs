@@ -24,11 +24,12 @@ use crate::{
 
 /// Downloads a file of an email.
 pub const GET_OF_EMAIL: Operation =
-    Operation::read("getEmailAttachment", "Downloads a file of an email. Untrusted.")
+    Operation::read("getEmailAttachment", "Downloads an attachment of an email. Untrusted.")
         .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Downloads a file.
-pub const GET: Operation = Operation::read("getAttachment", "Downloads a file by its id alone. Untrusted.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
+pub const GET: Operation =
+    Operation::read("getAttachment", "Downloads an attachment by its id alone. Untrusted.")
+        .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&GET_OF_EMAIL, &GET];
 

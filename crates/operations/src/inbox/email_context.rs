@@ -25,7 +25,7 @@ use crate::{
 /// Reads the context of an email.
 pub const GET: Operation = Operation::read(
     "getEmailContext",
-    "Reads an email and its thread as bounded plain text that is safe for an agent; content is untrusted.",
+    "Returns an email and its thread as bounded plain text that is safe for an agent; content is untrusted.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor])
 .tagged();

@@ -52,21 +52,23 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::InvalidCursor]);
 /// Reads an email.
 pub const GET: Operation =
-    Operation::read("getEmail", "Reads an email with its whole body; content is untrusted.")
+    Operation::read("getEmail", "Returns an email with its whole body; content is untrusted.")
         .errors(&[ErrorKind::NotFound])
         .tagged();
 /// Changes an email.
-pub const UPDATE: Operation =
-    Operation::write("updateEmail", "Changes an email's marks, category or labels.")
-        .errors(&[ErrorKind::NotFound]);
+pub const UPDATE: Operation = Operation::write(
+    "updateEmail",
+    "Changes whether an email is read, starred or urgent, its category or its labels.",
+)
+.errors(&[ErrorKind::NotFound]);
 /// Deletes an email.
 pub const DELETE: Operation = Operation::write(
     "deleteEmail",
-    "Moves an email to Trash; deletes it for good if it is there already, if it is a draft, or if asked to.",
+    "Moves an email to Trash. Deletes it permanently if it is already there, if it is a draft, or if `permanent` is true.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Reads the message as it came.
-pub const RAW: Operation = Operation::read("getRawEmail", "Reads the stored message, byte for byte.")
+pub const RAW: Operation = Operation::read("getRawEmail", "Returns the stored message, byte for byte.")
     .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Moves an email.
 pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.").errors(&[
@@ -77,7 +79,7 @@ pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to ano
 /// Finds codes and links.
 pub const VERIFICATION: Operation = Operation::read(
     "getEmailVerification",
-    "Finds the codes and links of a sign-up mail whose scan is clean; they are untrusted.",
+    "Finds the codes and links of a sign-up email whose scan is clean; they are untrusted.",
 )
 .errors(&[ErrorKind::NotFound])
 .tagged();
@@ -94,7 +96,7 @@ pub const BULK_DELETE: Operation =
         .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked])
         .destructive();
 /// Empties Trash.
-pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash for good.")
+pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash permanently.")
     .errors(&[ErrorKind::NotFound])
     .destructive();
 /// Waits for an email.
@@ -106,7 +108,7 @@ pub const WAIT: Operation = Operation::read(
 /// Imports messages.
 pub const IMPORT: Operation = Operation::write(
     "importEmails",
-    "Takes in one message or an mbox file by the path of arriving mail, for tests, migration and replay.",
+    "Imports one message or an mbox file as if it had just arrived, for tests, migration and replay.",
 )
 .created()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);

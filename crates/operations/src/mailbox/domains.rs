@@ -36,7 +36,7 @@ pub const LIST: Operation =
 /// Adds a domain.
 pub const CREATE: Operation = Operation::provision(
     "createEmailDomain",
-    "Adds a custom domain, makes its DKIM keys, and answers with the DNS records to publish.",
+    "Adds a custom domain, creates its DKIM keys, and returns the DNS records to publish.",
 )
 .plan(Plan::Developer)
 .admin()
@@ -44,7 +44,7 @@ pub const CREATE: Operation = Operation::provision(
 /// Verifies a domain's DNS records.
 pub const VERIFY: Operation = Operation::write(
     "verifyEmailDomain",
-    "Looks the records of a custom domain up in DNS now; it is verified when all required ones are there.",
+    "Checks the DNS records of a custom domain now. The domain is verified when all required records are found.",
 )
 .plan(Plan::Developer)
 .admin()
@@ -52,7 +52,7 @@ pub const VERIFY: Operation = Operation::write(
 /// Deletes a domain.
 pub const DELETE: Operation = Operation::write(
     "deleteEmailDomain",
-    "Deletes a custom domain and its keys, here and where mail is sent from.",
+    "Deletes a custom domain and its keys, here and at the sending provider.",
 )
 .plan(Plan::Developer)
 .admin()

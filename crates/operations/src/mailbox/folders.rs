@@ -24,20 +24,15 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Makes a folder.
 pub const CREATE: Operation =
-    Operation::write("createFolder", "Makes a folder; its id is the slug of its name.").created().errors(&[
-        ErrorKind::NotFound,
-        ErrorKind::FolderExists,
-        ErrorKind::QuotaExceeded,
-    ]);
+    Operation::write("createFolder", "Creates a folder; its id is the slug of its name.")
+        .created()
+        .errors(&[ErrorKind::NotFound, ErrorKind::FolderExists, ErrorKind::QuotaExceeded]);
 /// Renames a folder.
-pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays.").errors(&[
-    ErrorKind::NotFound,
-    ErrorKind::FolderProtected,
-    ErrorKind::FolderExists,
-]);
+pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays the same.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected, ErrorKind::FolderExists]);
 /// Deletes a folder.
 pub const DELETE: Operation =
-    Operation::write("deleteFolder", "Deletes a folder; its mail goes to the archive.")
+    Operation::write("deleteFolder", "Deletes a folder; its emails move to the archive.")
         .empty()
         .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
 

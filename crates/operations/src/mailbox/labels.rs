@@ -26,7 +26,7 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Makes a label.
 pub const CREATE: Operation =
-    Operation::write("createCustomLabel", "Makes a custom label; at most 20 in a mailbox.")
+    Operation::write("createCustomLabel", "Creates a custom label; at most 20 per mailbox.")
         .created()
         .errors(&[ErrorKind::NotFound, ErrorKind::LabelExists, ErrorKind::QuotaExceeded]);
 /// Changes a label.
@@ -34,12 +34,12 @@ pub const UPDATE: Operation = Operation::write("updateCustomLabel", "Changes a c
     .errors(&[ErrorKind::NotFound, ErrorKind::LabelExists]);
 /// Deletes a label.
 pub const DELETE: Operation =
-    Operation::write("deleteCustomLabel", "Deletes a custom label and takes it off all mail.")
+    Operation::write("deleteCustomLabel", "Deletes a custom label and removes it from all emails.")
         .empty()
         .errors(&[ErrorKind::NotFound]);
 /// Orders the labels.
 pub const REORDER: Operation =
-    Operation::write("reorderCustomLabels", "Puts the custom labels of a mailbox in order.")
+    Operation::write("reorderCustomLabels", "Sets the order of a mailbox's custom labels.")
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &REORDER];

@@ -35,12 +35,12 @@ pub const LIST: Operation =
 /// Makes a mailbox.
 pub const CREATE: Operation = Operation::provision(
     "createMailbox",
-    "Makes a mailbox. After an uncertain answer, list the mailboxes before trying again without an Idempotency-Key.",
+    "Creates a mailbox. If you are not sure whether a call succeeded, list the mailboxes before you try again without an Idempotency-Key.",
 )
 .errors(&[ErrorKind::WorkspaceScopeDenied, ErrorKind::QuotaExceeded, ErrorKind::MailboxExists]);
 /// Reads a mailbox.
 pub const GET: Operation =
-    Operation::read("getMailbox", "Reads a mailbox.").errors(&[ErrorKind::NotFound]).tagged();
+    Operation::read("getMailbox", "Returns a mailbox.").errors(&[ErrorKind::NotFound]).tagged();
 /// Changes a mailbox.
 pub const UPDATE: Operation = Operation::write("updateMailbox", "Changes a mailbox's name or settings.")
     .admin()
@@ -48,13 +48,13 @@ pub const UPDATE: Operation = Operation::write("updateMailbox", "Changes a mailb
 /// Deletes a mailbox.
 pub const DELETE: Operation = Operation::write(
     "deleteMailbox",
-    "Deletes a mailbox. Its mail is gone for good after a grace period; its address stays reserved for the workspace.",
+    "Deletes a mailbox. Its mail is deleted permanently after a grace period; its address stays reserved for the workspace.",
 )
 .admin()
 .empty()
 .errors(&[ErrorKind::NotFound]);
 /// Reads what a mailbox stores.
-pub const STORAGE: Operation = Operation::read("getMailboxStorage", "Reads what a mailbox stores.")
+pub const STORAGE: Operation = Operation::read("getMailboxStorage", "Returns how much a mailbox stores.")
     .errors(&[ErrorKind::NotFound])
     .tagged();
 
@@ -147,7 +147,10 @@ async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option
     let own = domains::find_by_name(tx, email.domain()).await?;
     let domain = own.filter(|domain| domain.ended_at.is_none()).ok_or_else(|| not_served(app, email))?;
     if email.tag().is_some() {
-        return Err(Error::invalid("email", "must have no tag: mail to name+tag@ reaches name@ by itself"));
+        return Err(Error::invalid(
+            "email",
+            "must not have a tag: mail to name+tag@ is delivered to name@ anyway",
+        ));
     }
     Ok(Some(MailboxDomain { id: domain.id, status: Some(domain.status) }))
 }

@@ -23,19 +23,19 @@ use crate::{
 
 /// Reads the link.
 pub const GET: Operation =
-    Operation::read("getTelegramLink", "Tells whether a mailbox is linked with a Telegram chat.")
+    Operation::read("getTelegramLink", "Shows whether a mailbox is linked to a Telegram chat.")
         .errors(&[ErrorKind::NotFound])
         .tagged();
 /// Makes a code.
 pub const LINK: Operation = Operation::write(
     "linkTelegram",
-    "Makes a code that links a Telegram chat with a mailbox; it works once, for 10 minutes, and ends an earlier one.",
+    "Creates a code that links a Telegram chat to a mailbox. It works once, for 10 minutes, and replaces an earlier one.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::TelegramUnavailable]);
 /// Removes the link.
 pub const UNLINK: Operation = Operation::write(
     "unlinkTelegram",
-    "Removes the link of a mailbox with a Telegram chat, which ends all access of the chat.",
+    "Unlinks a mailbox from its Telegram chat, which ends all access from the chat.",
 )
 .errors(&[ErrorKind::NotFound]);
 

@@ -37,18 +37,18 @@ pub const LIST: Operation = Operation::read("listWebhooks", "Lists the webhooks 
 /// Makes a webhook.
 pub const CREATE: Operation = Operation::write(
     "createWebhook",
-    "Makes a webhook; the answer is the only place that shows its secret. At most 20 in a workspace.",
+    "Creates a webhook. Its secret is shown only in this response. At most 20 per workspace.",
 )
 .admin()
 .created()
 .errors(&[ErrorKind::QuotaExceeded]);
 /// Reads a webhook.
 pub const GET: Operation =
-    Operation::read("getWebhook", "Reads a webhook.").admin().errors(&[ErrorKind::NotFound]).tagged();
+    Operation::read("getWebhook", "Returns a webhook.").admin().errors(&[ErrorKind::NotFound]).tagged();
 /// Changes a webhook.
 pub const UPDATE: Operation = Operation::write(
     "updateWebhook",
-    "Changes, pauses or resumes a webhook. What happens while it is paused is not told later.",
+    "Changes, pauses or resumes a webhook. Events that occur while it is paused are not delivered later.",
 )
 .admin()
 .errors(&[ErrorKind::NotFound]);
@@ -67,20 +67,20 @@ pub const ROTATE: Operation = Operation::write(
 /// Sends a test event.
 pub const TEST: Operation = Operation::write(
     "testWebhook",
-    "Sends a webhook an event of the type webhook.test; the log of deliveries tells what came of it.",
+    "Sends an event of the type webhook.test to a webhook; the delivery log shows the result.",
 )
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 /// Lists deliveries.
 pub const DELIVERIES: Operation = Operation::read(
     "listWebhookDeliveries",
-    "Lists what a webhook was told in the last 7 days, newest first, with every attempt.",
+    "Lists the deliveries of a webhook in the last 7 days with every attempt, newest first.",
 )
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Sends a delivery again.
 pub const RETRY: Operation =
-    Operation::write("retryWebhookDelivery", "Sends a delivery again, now, under the same id.")
+    Operation::write("retryWebhookDelivery", "Sends a delivery again now, with the same id.")
         .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 

@@ -48,21 +48,20 @@ pub const SAVE: Operation =
         .created()
         .errors(SAVING_ERRORS);
 /// Reads a draft.
-pub const GET: Operation = Operation::read("getDraft", "Reads a draft with its body and files.")
+pub const GET: Operation = Operation::read("getDraft", "Returns a draft with its body and attachments.")
     .errors(&[ErrorKind::NotFound])
     .tagged();
 /// Deletes a draft.
-pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft for good.")
+pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft permanently.")
     .empty()
     .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Sends a draft.
-pub const SEND: Operation =
-    Operation::send("sendDraft", "Sends a draft as it stands.").errors(sending::ERRORS);
+pub const SEND: Operation = Operation::send("sendDraft", "Sends a draft as it is.").errors(sending::ERRORS);
 
 /// Rewrites a draft with the language model.
 pub const REGENERATE: Operation = Operation::ai_light(
     "regenerateDraft",
-    "Has the language model write a draft anew, and leaves the draft as it is.",
+    "Rewrites a draft with the language model and returns the new text; the draft itself is not changed.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
 

@@ -43,7 +43,7 @@ pub const LIST: Operation =
         .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Schedules a message.
 pub const CREATE: Operation =
-    Operation::send("scheduleSend", "Schedules a mail, or a draft, to leave at a time within a year.")
+    Operation::send("scheduleSend", "Schedules an email or a draft to be sent within the next year.")
         .created()
         .errors(&[
             ErrorKind::NotFound,
@@ -59,11 +59,11 @@ pub const CREATE: Operation =
         ]);
 /// Reads a scheduled send.
 pub const GET: Operation =
-    Operation::read("getScheduledSend", "Reads a scheduled send, also once it has left.")
+    Operation::read("getScheduledSend", "Returns a scheduled send, also after it was sent.")
         .errors(&[ErrorKind::NotFound])
         .tagged();
 /// Moves a scheduled send to another time.
-pub const UPDATE: Operation = Operation::write("rescheduleSend", "Moves a scheduled send to another time.")
+pub const UPDATE: Operation = Operation::write("rescheduleSend", "Reschedules a scheduled send.")
     .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Cancels a scheduled send.
 pub const CANCEL: Operation =
@@ -120,7 +120,7 @@ pub async fn create_forward(
 /// What is wrong with the time of a schedule.
 fn time_fault(at: Timestamp, now: Timestamp) -> Option<Detail> {
     let message = if at <= now {
-        "must lie in the future"
+        "must be in the future"
     } else if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
         "must lie at most a year ahead"
     } else {

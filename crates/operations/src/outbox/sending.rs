@@ -79,20 +79,22 @@ const SENDING_ERRORS: &[ErrorKind] = &[
 /// Sends a message.
 pub const SEND: Operation = Operation::send(
     "sendEmail",
-    "Sends a mail. `sent` means that every next host has taken it; `queued` that it will be tried for two days.",
+    "Sends an email. `sent` means that the next server of every recipient accepted it; `queued` that it will be retried for two days.",
 )
 .errors(SENDING_ERRORS);
 /// Replies to a message.
 pub const REPLY: Operation =
-    Operation::send("replyToEmail", "Answers a mail, its sender or everybody, in its thread.")
+    Operation::send("replyToEmail", "Replies to an email, to its sender or to all, in its thread.")
         .errors(SENDING_ERRORS);
 /// Forwards a message.
-pub const FORWARD: Operation =
-    Operation::send("forwardEmail", "Passes a mail on to others, with its files unless told otherwise.")
-        .errors(SENDING_ERRORS);
+pub const FORWARD: Operation = Operation::send(
+    "forwardEmail",
+    "Forwards an email, with its attachments unless `attachments` says otherwise.",
+)
+.errors(SENDING_ERRORS);
 /// Reads the delivery status of a message.
 pub const DELIVERY: Operation =
-    Operation::read("getEmailDelivery", "Reads what became of a mail for each recipient.")
+    Operation::read("getEmailDelivery", "Returns the delivery status of an email for each recipient.")
         .errors(&[ErrorKind::NotFound])
         .tagged();
 
@@ -214,7 +216,7 @@ pub(crate) fn require_complete(outgoing: &OutgoingMessage) -> Result<()> {
 fn missing_fields(outgoing: &OutgoingMessage) -> Vec<Detail> {
     let to = outgoing.to.is_empty().then(|| Detail::new("to", "is required"));
     let is_silent = outgoing.html.is_none() && outgoing.text.is_none();
-    let text = is_silent.then(|| Detail::new("text", "one of html and text is required"));
+    let text = is_silent.then(|| Detail::new("text", "html or text is required"));
     to.into_iter().chain(text).collect()
 }
 
@@ -341,7 +343,7 @@ pub async fn reply(
     };
     fill(&mut outgoing.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
     if outgoing.to.is_empty() && input.to.is_none() {
-        return Err(Error::invalid("to", "the mail names nobody to answer"));
+        return Err(Error::invalid("to", "the email has no address to reply to"));
     }
     outgoing.subject = match input.subject {
         Some(text) => subject(&text)?,

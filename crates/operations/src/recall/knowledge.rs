@@ -41,16 +41,16 @@ pub const LIST: Operation =
 /// Adds a document.
 pub const ADD: Operation = Operation::ai_heavy(
     "addDocument",
-    "Adds a document of text, Markdown, HTML, PDF or a mail, of at most 10 MiB. It is indexed in the background.",
+    "Adds a document (text, Markdown, HTML, PDF or an email) of at most 10 MiB. It is indexed in the background.",
 )
 .created()
 .errors(&[ErrorKind::MemoryUnavailable, ErrorKind::QuotaExceeded, ErrorKind::PayloadTooLarge]);
 /// Reads a document's state.
 pub const GET: Operation =
-    Operation::read("getDocument", "Reads the state of a document.").tagged().errors(&[ErrorKind::NotFound]);
+    Operation::read("getDocument", "Returns a document's state.").tagged().errors(&[ErrorKind::NotFound]);
 /// Deletes a document.
 pub const DELETE: Operation =
-    Operation::write("deleteDocument", "Deletes a document with everything that memory keeps of it.")
+    Operation::write("deleteDocument", "Deletes a document and everything that memory keeps of it.")
         .empty()
         .errors(&[ErrorKind::NotFound]);
 /// Downloads a document.
@@ -59,7 +59,7 @@ pub const DOWNLOAD: Operation = Operation::read("downloadDocument", "Downloads a
 /// Checks a document.
 pub const VERIFY: Operation = Operation::write(
     "verifyDocument",
-    "Reads a document back and checks that its bytes and each of its pieces are as they should be.",
+    "Checks that a document's stored bytes and indexed passages are intact.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::MemoryUnavailable]);
 
@@ -127,10 +127,10 @@ pub async fn add(app: &App, call: &Call, input: NewDocument) -> Result<Document>
 /// The bytes that came with the request.
 fn bytes_of(input: &NewDocument) -> Result<Vec<u8>> {
     let bytes = match (&input.content, &input.text) {
-        (Some(_), Some(_)) => return Err(Error::invalid("text", "give content or text, not both")),
+        (Some(_), Some(_)) => return Err(Error::invalid("text", "send content or text, not both")),
         (None, None) => return Err(Error::invalid("content", "is required, unless there is text")),
         (None, Some(_)) if input.kind == DocumentType::Pdf => {
-            return Err(Error::invalid("text", "a PDF comes as content in base64"));
+            return Err(Error::invalid("text", "send a PDF as base64 in content"));
         }
         (None, Some(text)) => text.clone().into_bytes(),
         (Some(content), None) => {

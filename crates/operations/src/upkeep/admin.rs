@@ -232,7 +232,7 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     if !others.is_empty() && !first.is_proven {
         return Err(Error::invalid(
             "mailbox",
-            "several workspaces claim this address: name the mailbox by its id",
+            "several workspaces use this address: use the id of the mailbox",
         ));
     }
     let found = first.clone();

@@ -114,7 +114,7 @@ pub async fn find(app: &App, named: &str) -> Result<Trace> {
     let found = app.db().system_read(async move |tx| Search::default().run(tx, &named).await).await?;
     if found.emails.is_empty() && found.sends.is_empty() {
         return Err(Error::not_found("Message not found")
-            .with_fix("Give a Message-ID, the id of an email, or the id of a mail in the queue."));
+            .with_fix("Give a Message-ID, the id of an email, or a queue id."));
     }
     Ok(found)
 }

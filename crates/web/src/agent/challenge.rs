@@ -37,7 +37,7 @@ pub(crate) fn response(
         "code": refused.kind().code(),
         "accepts": x402::v1_accepts(terms, &resource),
     });
-    if let Some(fix) = refused.fix() {
+    if let Some(fix) = refused.fix_or_default() {
         asked["fix"] = fix.into();
     }
     let mut response = error::json_of(StatusCode::PAYMENT_REQUIRED, &asked);

@@ -114,7 +114,7 @@ pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
             Err(fault) => AgentEvent::Error {
                 error: fault.message().to_owned(),
                 code: fault.kind().code().to_owned(),
-                fix: fault.fix().map(ToOwned::to_owned),
+                fix: fault.fix_or_default().map(ToOwned::to_owned),
             },
         };
         let send_final: Box<dyn FnOnce() + Send> = Box::new(move || {

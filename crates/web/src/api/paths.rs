@@ -59,7 +59,7 @@ paths! {
         /// The id of the webhook.
         "webhookId" webhook: WebhookId,
     }
-    /// An event on its way to a webhook.
+    /// A delivery of an event to a webhook.
     DeliveryPath {
         /// The id of the workspace. With an API key it must be the key's own.
         "workspaceId" _workspace: String,
@@ -68,9 +68,9 @@ paths! {
         /// The id of the delivery.
         "deliveryId" delivery: DeliveryId,
     }
-    /// Something that was remembered.
+    /// A memory.
     MemoryPath {
-        /// The `blobId` that remembering answered with, or that of a snippet from an email.
+        /// The `blobId` from the response of `remember`, or from a snippet of an email.
         "blobId" blob: String,
     }
     /// A document.
@@ -111,20 +111,20 @@ paths! {
         /// The id of the scheduled send.
         "scheduledSendId" scheduled: EmailId,
     }
-    /// A file of an email.
+    /// An attachment of an email.
     EmailAttachmentPath {
         /// The mailbox: its `public_id`, its alias id, or its current address.
         "mailboxId" mailbox: String,
         /// The id of the email.
         "emailId" email: EmailId,
-        /// The id of the file.
+        /// The id of the attachment.
         "attachmentId" attachment: AttachmentId,
     }
     /// A file of a mailbox.
     AttachmentPath {
         /// The mailbox: its `public_id`, its alias id, or its current address.
         "mailboxId" mailbox: String,
-        /// The id of the file.
+        /// The id of the attachment.
         "attachmentId" attachment: AttachmentId,
     }
     /// A thread of a mailbox.

@@ -372,7 +372,7 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
         "subject": fields.get("subject"), "html": html, "text": text,
     });
     if fields.given("to").is_none() {
-        return Err(Error::invalid("to", "say who gets it"));
+        return Err(Error::invalid("to", "add at least one recipient"));
     }
     let (app, source) = (visit.app(), fields.get("source"));
     match (fields.get("mode"), fields.given("draft_id")) {

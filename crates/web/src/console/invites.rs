@@ -123,7 +123,7 @@ async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &E
     let mut form = Form::again(headers, TITLE, fields, refused);
     let said = match refused.kind() {
         ErrorKind::NotFound => Some("This invitation does not work any more. Ask for a new one."),
-        ErrorKind::AccountExists => Some("An account with this address exists. Log in to accept."),
+        ErrorKind::AccountExists => Some("An account with this address already exists. Log in to accept."),
         _ => None,
     };
     if let Some(said) = said {

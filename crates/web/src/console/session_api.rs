@@ -92,7 +92,10 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
     answer(async {
         let client = client(&state, &request);
         let (_, input): (_, Login) = open_request(&state, request).await?;
-        let opened = accounts::log_in(&state.app, input, &client).await?;
+        let opened = accounts::log_in(&state.app, input, &client).await.map_err(|refused| {
+            let is_wrong = refused.kind() == ErrorKind::Unauthorized;
+            if is_wrong { refused.with_fix("Check the email address and the password.") } else { refused }
+        })?;
         Ok(logged_in(&state, StatusCode::OK, &opened))
     })
     .await

@@ -75,9 +75,9 @@ async fn join(app: &App, hash: TokenHash, caller: &Caller) -> Result<Me> {
             if own.is_none_or(|own| own.email != invite.email) {
                 return Err(Error::with_message(
                     ErrorKind::RoleRequired,
-                    "This invitation is for another address than the one you are logged in with.",
+                    "This invitation is for another address than your account's.",
                 )
-                .with_fix("Log in with the invited address."));
+                .with_fix("Log in with the account of the invited address."));
             }
             members::insert(tx.enter(&workspace), &account, invite.role, now).await?;
             accounts::choose_workspace(tx, &session, &workspace).await?;

@@ -32,7 +32,9 @@ pub(super) fn require_open(app: &App) -> Result<()> {
     if app.settings().sign_up.open {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::RoleRequired).with_fix("This server takes new accounts by invitation only."))
+    Err(Error::new(ErrorKind::RoleRequired).with_fix(
+        "New accounts on this server are by invitation only. Ask an admin of a workspace to invite you.",
+    ))
 }
 
 /// An account and its workspace, ready to be stored.

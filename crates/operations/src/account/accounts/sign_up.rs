@@ -140,9 +140,9 @@ fn require_code(app: &App, given: Option<&str>) -> Result<()> {
     }
     Err(Error::with_message(
         ErrorKind::RoleRequired,
-        "The first account of this server needs the code that the server printed at its start.",
+        "The first account of this server needs the code that the server printed when it started.",
     )
-    .with_fix("Send it as `code`, or make the account on the server itself with `admin account create`."))
+    .with_fix("Send it as `code`, or create the account on the server with `admin account create`."))
 }
 
 async fn has_accounts(app: &App) -> Result<bool> {

@@ -174,5 +174,5 @@ pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Resu
 }
 
 fn no_link() -> Error {
-    Error::not_found("This link does not work any more. Sign up again.")
+    Error::not_found("This link has expired or was already used.").with_fix("Sign up again.")
 }

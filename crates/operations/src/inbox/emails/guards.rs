@@ -25,7 +25,7 @@ pub(crate) async fn lock_mailbox(tx: &mut Tx, named: &MailboxName) -> Result<Mai
 pub(crate) async fn require_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
     let found = folders::find(tx, mailbox, &target.folder_id).await?;
     if found.is_none() || is_unsent(&target.folder_id) {
-        let fix = "List the folders of the mailbox; drafts and scheduled mails cannot be moved to.";
+        let fix = "List the folders of the mailbox; an email cannot be moved to Drafts or Scheduled.";
         return Err(Error::new(ErrorKind::FolderUnknown).with_fix(fix));
     }
     Ok(())

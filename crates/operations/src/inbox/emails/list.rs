@@ -41,7 +41,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     let after: Option<ListPosition> =
         query.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
     if after.is_some() && query.page.is_some() {
-        return Err(Error::invalid("page", "cannot be given together with cursor"));
+        return Err(Error::invalid("page", "cannot be combined with cursor"));
     }
     let (options, now) = (query.read_options(), call.now);
     let budget = query.max_total_chars.map(|most| most as usize);
@@ -242,7 +242,7 @@ fn filters_more(query: &ListQuery) -> bool {
 async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
     let sorted = query.sort_column != SortColumn::Date || query.sort_direction != SortDirection::Descending;
     if query.threaded && sorted {
-        return Err(Error::invalid("threaded", "comes newest first: leave sortColumn and sortDirection out"));
+        return Err(Error::invalid("threaded", "is always newest first: omit sortColumn and sortDirection"));
     }
     folders::require(tx, mailbox, query.folder.as_ref()).await?;
     Ok(EmailFilter {

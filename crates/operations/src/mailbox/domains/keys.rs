@@ -185,7 +185,7 @@ fn next_turn(keys: &[KeyRecord]) -> Result<usize> {
     if rsa.max_by_key(|key| key.created_at).is_some_and(|key| !key.published) {
         return Err(Error::invalid(
             "domain",
-            "its newest key was not seen in DNS yet: publish that one first",
+            "its newest key was not found in DNS yet: publish that key first",
         ));
     }
     let turn = SELECTORS.iter().position(|turn| turn.contains(&newest.selector.as_str()));

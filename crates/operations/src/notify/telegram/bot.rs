@@ -34,7 +34,7 @@ pub(super) async fn call(
 pub(super) async fn name(app: &App) -> Result<String> {
     let unavailable = |fix: &'static str| Error::new(ErrorKind::TelegramUnavailable).with_fix(fix);
     if app.bot().is_none() {
-        let fix = "This server has no Telegram bot. Whoever runs it sets telegram.bot_token.";
+        let fix = "This server has no Telegram bot. Its operator can set telegram.bot_token.";
         return Err(unavailable(fix));
     }
     let found = app.bot_name().get_or_try_init(async || {
@@ -42,7 +42,7 @@ pub(super) async fn name(app: &App) -> Result<String> {
             tracing::warn!(%fault, "Telegram getMe failed");
             let refused = matches!(fault, BotFault::Refused { code: 401 | 404, .. });
             unavailable(if refused {
-                "Telegram does not know the bot. Whoever runs this server checks telegram.bot_token."
+                "Telegram does not know the bot. Ask this server's operator to check telegram.bot_token."
             } else {
                 "Telegram cannot be reached. Try again in a minute."
             })

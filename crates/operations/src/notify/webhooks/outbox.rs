@@ -286,7 +286,7 @@ fn record(
             let error = match answer.status {
                 _ if delivered => None,
                 300..=399 => Some("Redirects are not followed.".to_owned()),
-                _ => Some("The answer is no success.".to_owned()),
+                _ => Some("The response was not a 2xx.".to_owned()),
             };
             let status = if delivered { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
             (status, again, (Some(answer.status), Some(answer.excerpt), error))

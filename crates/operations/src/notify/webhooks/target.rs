@@ -15,7 +15,7 @@ const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "internal", "localdomain",
 pub(crate) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
     let invalid = |message: &str| Error::invalid("url", message);
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(invalid("must have no white space or control characters"));
+        return Err(invalid("must not have white space or control characters"));
     }
     let mut url = Url::parse(text).map_err(|_| invalid("expected a URL such as https://example.com/hook"))?;
     if !matches!(url.scheme(), "http" | "https") {

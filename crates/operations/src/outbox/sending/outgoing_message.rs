@@ -110,7 +110,7 @@ impl OutgoingMessage {
         let SizeLimit(max_bytes) = bound;
         if bytes.len() > max_bytes {
             let fix = format!(
-                "The message may have {max_bytes} bytes here, its files and their encoding included, and has {}.",
+                "The message can have {max_bytes} bytes, with its encoded attachments, and has {}.",
                 bytes.len()
             );
             return Err(Error::new(ErrorKind::MessageTooLarge).with_fix(fix));

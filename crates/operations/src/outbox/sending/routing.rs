@@ -107,7 +107,7 @@ async fn find_route(app: &App, sender: &str, address: &mail::address::Address) -
         Err(refusal) if refusal == Refusal::RELAY => match app.settings().outbound.mode {
             OutboundMode::Local => {
                 let fix = format!(
-                    "{address} is no mailbox of this server; set outbound.mode to relay, direct or sandbox."
+                    "{address} is not hosted here. To send to other servers, set outbound.mode to relay or direct."
                 );
                 return Err(Error::new(ErrorKind::OutboundNotConfigured).with_fix(fix));
             }

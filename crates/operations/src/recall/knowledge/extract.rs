@@ -34,7 +34,7 @@ pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, ExtractE
         return Err(too_much(max_bytes));
     }
     if text.trim().is_empty() {
-        return Err("There is no text in this document.".to_owned());
+        return Err("This document has no text.".to_owned());
     }
     Ok(text)
 }
@@ -57,14 +57,17 @@ fn decode(bytes: &[u8]) -> Result<String, ExtractError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let (units, _) = bytes.as_chunks::<2>();
         let units: Vec<u16> = units.iter().map(|unit| read(*unit)).collect();
-        String::from_utf16(&units).map_err(|_| "The text is no UTF-16.".to_owned())
+        String::from_utf16(&units).map_err(|_| "The text is not valid UTF-16.".to_owned())
     };
     match bytes {
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
         _ => {
             let text = std::str::from_utf8(bytes).map_err(|error| {
-                format!("The text is no UTF-8: byte {} belongs to no character.", error.valid_up_to())
+                format!(
+                    "The text is not valid UTF-8: byte {} is not part of a character.",
+                    error.valid_up_to()
+                )
             })?;
             Ok(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
         }
@@ -114,7 +117,7 @@ fn message_text(bytes: &[u8]) -> Result<String, ExtractError> {
         }
     }
     if text.is_empty() && !body.text.as_str().contains(char::is_alphanumeric) {
-        return Err("This is no mail.".to_owned());
+        return Err("This is not an email.".to_owned());
     }
     text.push('\n');
     text.push_str(body.text.as_str());

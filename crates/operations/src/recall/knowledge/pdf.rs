@@ -34,7 +34,7 @@ pub(super) type ExtractError = String;
 pub(super) fn text(bytes: &Bytes, max_bytes: usize) -> Result<String, ExtractError> {
     let beginning = &bytes[..bytes.len().min(1024)];
     if memchr::memmem::find(beginning, b"%PDF-").is_none() {
-        return Err("This is no PDF.".to_owned());
+        return Err("This is not a PDF.".to_owned());
     }
     let (answer, answered) = mpsc::channel();
     let bytes = bytes.clone();
@@ -51,7 +51,7 @@ pub(super) fn text(bytes: &Bytes, max_bytes: usize) -> Result<String, ExtractErr
         Err(RecvTimeoutError::Timeout) => return Err("The PDF takes too long to read.".to_owned()),
     };
     if text.trim().is_empty() {
-        return Err("There is no text in this PDF; pictures of text are not read.".to_owned());
+        return Err("This PDF has no text; scanned pages are not read.".to_owned());
     }
     Ok(text)
 }

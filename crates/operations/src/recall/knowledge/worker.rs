@@ -162,7 +162,7 @@ async fn extract_chunks(
     };
     let chunks = passages::cut(app, text, MAX_CHUNKS + 1).await?;
     let refused = match chunks.len() {
-        0 => Some("There is no text in this document.".to_owned()),
+        0 => Some("This document has no text.".to_owned()),
         1..=MAX_CHUNKS => None,
         _ => Some(format!("The text of the document has more than {MAX_CHUNKS} pieces.")),
     };

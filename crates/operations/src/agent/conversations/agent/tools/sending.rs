@@ -217,14 +217,14 @@ impl Toolbox<'_> {
         if record.outgoing {
             return people("to", Some(&Recipients::Text(record.to_line)));
         }
-        let nobody = || Error::invalid("email_id", "this email names nobody to answer");
+        let nobody = || Error::invalid("email_id", "this email has no address to reply to");
         Ok(vec![Address::parse(&record.sender_address).map_err(|_| nobody())?.into()])
     }
 
     /// A call that happens once for this message, also when the message is repeated after a crash.
     fn once<T: Serialize>(&self, operation: &'static Operation, wanted: &T) -> Result<Call> {
         if self.sent {
-            return Err(Error::invalid("", "one mail was sent for this message already"));
+            return Err(Error::invalid("", "an email was already sent for this message"));
         }
         let mut call = self.call.follow(operation, self.app.now())?;
         let text = serde_json::to_vec(&(operation.id, wanted)).map_err(Error::internal)?;
@@ -250,7 +250,7 @@ impl Toolbox<'_> {
 
     /// The result of the message that an earlier attempt sent.
     async fn earlier(&self, call: &Call) -> Result<serde_json::Value> {
-        let already = || Error::invalid("", "one mail was sent for this message already");
+        let already = || Error::invalid("", "an email was already sent for this message");
         let claim = call.idempotency.as_ref().ok_or_else(already)?;
         let kept = self.app.check_idempotency(&call.workspace, &claim.key, claim.fingerprint).await;
         match kept {
@@ -265,7 +265,7 @@ impl Toolbox<'_> {
         if email.content_omitted
             || (email.scan_status != Some(ScanStatus::Clean) && email.delivery_status.is_none())
         {
-            return Err(Error::invalid("email_id", "no scanner has found this mail clean"));
+            return Err(Error::invalid("email_id", "no scanner has found this email clean"));
         }
         Ok(email)
     }
