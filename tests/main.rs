@@ -7,6 +7,7 @@ mod agent;
 mod api;
 mod catalog;
 mod console;
+mod examples;
 mod fuzz;
 mod idempotency;
 mod mcp;

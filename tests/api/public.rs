@@ -243,9 +243,25 @@ async fn an_agent_finds_its_way_in(engine: Engine) {
     let guide = server.anonymous().get("/llms.txt").await;
     assert_eq!((guide.status, guide.header("content-type")), (200, "text/plain; charset=utf-8"));
     let guide = guide.text();
-    for wanted in ["https://mail.example/openapi.json", "x-api-key", "sk-proj-", "/api/v1/"] {
+    for wanted in [
+        "https://mail.example/openapi.json",
+        "https://mail.example/openapi.json?tag=Emails",
+        "x-api-key",
+        "sk-proj-",
+        "/api/v1/",
+        "next_cursor",
+        "Idempotency-Key",
+        "webhook-signature",
+        "- `Attachment`: id: string, filename: string",
+        "Returns: `EmailPage`",
+    ] {
         assert!(guide.contains(wanted), "llms.txt does not tell {wanted}:\n{guide}");
     }
+    for event in model::events::EventType::ALL {
+        assert!(guide.contains(&format!("- `{}`: ", event.as_str())), "{}", event.as_str());
+    }
+    // Short enough for a context, unlike the document.
+    assert!(guide.len() < 80_000, "{}", guide.len());
     let catalogue = server.anonymous().get("/.well-known/api-catalog").await;
     assert_eq!((catalogue.status, catalogue.header("content-type")), (200, "application/linkset+json"));
     let link = &catalogue.json()["linkset"][0];
@@ -262,6 +278,31 @@ async fn an_agent_finds_its_way_in(engine: Engine) {
             assert!(answer.header("content-type").starts_with(target["type"].as_str().unwrap()));
         }
     }
+}
+
+/// rules: API-12
+#[both_engines]
+async fn the_document_is_served_in_parts(engine: Engine) {
+    let server = Server::start(engine).await;
+    let whole = server.anonymous().get("/openapi.json").await;
+    for tag in whole.json()["tags"].as_array().unwrap() {
+        let tag = tag["name"].as_str().unwrap();
+        let part = server.anonymous().get(&format!("/openapi.json?tag={}", tag.replace(' ', "%20"))).await;
+        assert_eq!((part.status, part.header("content-type")), (200, "application/json"));
+        let document = part.json();
+        assert_eq!(document["tags"], json!([{ "name": tag }]));
+        let all = operations(&document);
+        assert!(
+            !all.is_empty() && all.iter().all(|(_, _, operation)| operation["tags"] == json!([tag])),
+            "{tag}"
+        );
+        assert!(part.bytes.len() * 4 < whole.bytes.len(), "{tag} has {} bytes", part.bytes.len());
+    }
+    let unknown = server.anonymous().get("/openapi.json?tag=Letters").await;
+    unknown.expect(400, "validation_failed");
+    assert!(unknown.json()["fix"].as_str().unwrap().contains("Emails, Sending"), "{}", unknown.text());
+    // Programs that follow links add parameters of their own.
+    assert_eq!(server.anonymous().get("/openapi.json?utm_source=a").await.bytes, whole.bytes);
 }
 
 /// rules: API-7, API-8
@@ -372,7 +413,7 @@ async fn metrics_are_shown_where_they_are_configured(engine: Engine) {
     assert_eq!(shown.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let hidden = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
     let answer = hidden.anonymous().get("/metrics").await;
-    assert_eq!((answer.status, answer.text().as_str()), (404, r#"{"error":"Not found","code":"not_found"}"#));
+    assert_eq!((answer.status, answer.json()["error"].as_str()), (404, Some("Not found")));
     let head = hidden.anonymous().send(Method::HEAD, "/metrics", None).await;
     assert_eq!((head.status, head.bytes.len()), (404, 0));
 }

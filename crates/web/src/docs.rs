@@ -3,24 +3,38 @@
 //!
 //! No scripts and no external assets: a page is one HTML file with the stylesheet inside.
 
+mod call;
 mod curl;
+mod events;
 mod example;
 mod html;
 mod introduction;
+mod literal;
 mod llms;
 mod navigation;
+mod objects;
 mod operation;
 mod own_reference;
 mod page;
+mod parts;
+mod prose;
+mod python;
 mod reference;
+mod samples;
 mod schema;
 mod shell;
 mod stand_in;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod typescript;
 mod welcome;
 
 pub(crate) use self::{
-    llms::llms, page::page, shell::content_security_policy, stand_in::StandIns, welcome::welcome,
+    llms::llms,
+    page::page,
+    parts::{find as find_part, parts},
+    shell::content_security_policy,
+    stand_in::StandIns,
+    welcome::welcome,
 };

@@ -93,7 +93,7 @@ pub(crate) fn require_json_answer(headers: &HeaderMap) -> Result<()> {
     if accepts(headers, "application/json") {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
+    Err(Error::new(ErrorKind::NotAcceptable).with_fix("Send Accept: application/json."))
 }
 
 /// Whether `Accept` names server-sent events, and not JSON.

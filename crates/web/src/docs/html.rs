@@ -62,6 +62,11 @@ impl Html {
         self.put("pre", |html| html.put("code", inside));
     }
 
+    /// Code of a language, named as highlighters name it.
+    pub(super) fn code_of(&mut self, language: &str, code: &str) {
+        self.put("pre", |html| html.line(&format!("code.language-{language}"), code));
+    }
+
     /// A block of code with limited height that scrolls, and can be focused by keyboard for that reason.
     pub(super) fn scrolling_code_block(&mut self, label: &str, inside: impl FnOnce(&mut Self)) {
         let attributes = [("tabindex", "0"), ("role", "group"), ("aria-label", label)];

@@ -4,15 +4,14 @@ use model::Plan;
 use serde_json::Value;
 
 use super::{
-    curl, example,
+    example,
     html::Html,
     reference::{Access, Operation, Reference, Response, text},
+    samples,
     schema::{self, Field},
     tables::{error_rows, error_table, table},
 };
 
-/// The base URL of the examples, as set up in the introduction.
-const BASE: &str = "$AGENT_MAILBOX_URL";
 /// Responses with at most this many fields are shown; longer ones are folded.
 const MAX_UNFOLDED_FIELDS: usize = 8;
 /// Response examples with more lines than this scroll.
@@ -36,7 +35,7 @@ pub(super) fn article(html: &mut Html, reference: &Reference, operation: &Operat
                 answers(html, reference, operation);
                 errors(html, operation);
             });
-            html.put("div.samples", |html| samples(html, reference, operation));
+            html.put("div.samples", |html| examples(html, reference, operation));
         });
     });
 }
@@ -138,7 +137,7 @@ fn body(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
 }
 
 fn answers(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
-    html.line("h4", "Answer");
+    html.line("h4", "Response");
     for response in operation.responses().iter().filter(|response| !response.is_error()) {
         let found =
             response.content.map(|content| schema::fields(reference, content.schema)).unwrap_or_default();
@@ -186,11 +185,18 @@ fn errors(html: &mut Html, operation: &Operation<'_>) {
     });
 }
 
-fn samples(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
-    html.put("figure", |html| {
-        html.line("figcaption", "Call");
-        let command = curl::command(reference, operation, BASE);
-        html.code_block(|html| html.text(&command));
+fn examples(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
+    html.put_with("div.languages", &[("role", "group"), ("aria-label", "Request")], |html| {
+        let group = format!("{}-code", operation.id());
+        for (index, (language, label, code)) in samples::all(reference, operation).iter().enumerate() {
+            // Of those with one name, a browser shows one at a time.
+            let attributes = [("name", group.as_str()), ("open", "")];
+            let attributes = if index == 0 { &attributes[..] } else { &attributes[..1] };
+            html.put_with("details", attributes, |html| {
+                html.line("summary", label);
+                html.code_of(language, code);
+            });
+        }
     });
     let responses = operation.responses();
     let answer = responses.iter().find(|response| !response.is_error());
@@ -198,12 +204,12 @@ fn samples(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
         && content.kind == "application/json"
     {
         html.put("figure", |html| {
-            html.line("figcaption", &format!("Answer {}", response.status));
+            html.line("figcaption", &format!("Response {}", response.status));
             let value = example::answer(reference, content.schema);
             if serde_json::to_string_pretty(&value)
                 .is_ok_and(|text| text.lines().count() > MAX_UNSCROLLED_LINES)
             {
-                let label = format!("Answer of {}", operation.title());
+                let label = format!("Response of {}", operation.title());
                 html.scrolling_code_block(&label, |html| html.json(&value, 0));
             } else {
                 html.code_block(|html| html.json(&value, 0));

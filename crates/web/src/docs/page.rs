@@ -2,22 +2,26 @@
 
 use std::sync::LazyLock;
 
+use model::Timestamp;
+
 use super::{
     html::Html,
     introduction, navigation, operation,
     own_reference::REFERENCE,
     reference::{Reference, Tag},
-    shell,
+    samples, shell,
 };
 
-/// The documentation page.
-pub(crate) fn page() -> &'static str {
+/// The documentation page of a service at `url`, for a reader at `now`.
+pub(crate) fn page(url: &str, now: Timestamp) -> String {
     static PAGE: LazyLock<String> = LazyLock::new(|| render(&REFERENCE));
-    &PAGE
+    let mut escaped = Html::default();
+    escaped.text(url);
+    samples::with_times(&PAGE, now).replace(introduction::URL, &escaped.finish())
 }
 
 pub(super) fn render(reference: &Reference) -> String {
-    let description = "Every operation of the Agent Mailbox API with its fields, errors and an example.";
+    let description = "Every operation of the Agent Mailbox API: fields, errors, and examples in curl, Python and TypeScript.";
     shell::document("Agent Mailbox API", description, |html| {
         html.put("div.layout", |html| {
             html.put("header.side", |html| {

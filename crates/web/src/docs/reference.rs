@@ -41,6 +41,8 @@ pub(super) struct Content<'a> {
     /// The media type.
     pub(super) kind: &'a str,
     pub(super) schema: &'a Value,
+    /// What the document shows as an example.
+    pub(super) example: Option<&'a Value>,
 }
 
 /// One status of a response.
@@ -54,6 +56,10 @@ pub(super) struct Response<'a> {
 impl Reference {
     pub(super) fn new(document: Value) -> Self {
         Self { document }
+    }
+
+    pub(super) fn document(&self) -> &Value {
+        &self.document
     }
 
     pub(super) fn version(&self) -> &str {
@@ -191,7 +197,7 @@ impl<'a> Response<'a> {
 fn content(value: &Value) -> Option<Content<'_>> {
     let kinds = value["content"].as_object()?;
     let (kind, media) = kinds.get_key_value("application/json").or_else(|| kinds.iter().next())?;
-    Some(Content { kind, schema: &media["schema"] })
+    Some(Content { kind, schema: &media["schema"], example: media.get("example") })
 }
 
 /// A string property of an object, or an empty string.

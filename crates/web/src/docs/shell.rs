@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::html::Html;
 
+/// The envelope of the mark, as in the console's templates.
+const MARK: &str = "M3 5.5h14v9H3z M3 6l7 5.5L17 6";
+
 pub(super) const STYLESHEET: &str = include_str!("style.css");
 
 /// Allows our stylesheet, by its hash, and nothing else: not even style attributes.
@@ -49,7 +52,12 @@ pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Ht
 /// The product's name, as a link to the welcome page.
 pub(super) fn brand(html: &mut Html) {
     html.put_with("a.brand", &[("href", "/")], |html| {
-        html.put_with("span.mark", &[("aria-hidden", "true")], |html| html.text("@"));
+        // The mark of the console, drawn in the page: it loads nothing.
+        html.put_with("span.mark", &[("aria-hidden", "true")], |html| {
+            html.put_with("svg", &[("viewBox", "0 0 20 20")], |html| {
+                html.put_with("path", &[("d", MARK)], |_| {});
+            });
+        });
         html.text("Agent Mailbox");
     });
 }

@@ -14,6 +14,13 @@ use super::{
 };
 use crate::{endpoints, input::RawInput};
 
+const HERE: &str = "https://mail.example";
+
+/// The documentation page, as served.
+fn documentation() -> String {
+    page(HERE, model::Timestamp::from_micros(1_800_000_000_000_000))
+}
+
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
 /// A start tag.
@@ -78,7 +85,8 @@ fn ids<'a>(starts: &'a [Start<'a>]) -> HashSet<&'a str> {
 
 #[test]
 fn every_operation_has_its_place() {
-    let starts = checked(page());
+    let page = documentation();
+    let starts = checked(&page);
     let ids = ids(&starts);
     let targets: HashSet<&str> = values(&starts, "href").collect();
     assert!(REFERENCE.operations().count() >= endpoints().len());
@@ -96,11 +104,12 @@ fn every_operation_has_its_place() {
 fn links_stay_here_and_lead_somewhere() {
     let welcome = welcome("https://mail.example");
     let own = ["/", "/docs", "/openapi.json", "/llms.txt", "/api/status", "/console", "/console/sign-up"];
-    for text in [page(), &welcome] {
+    for text in [&documentation(), &welcome] {
         let starts = checked(text);
         let ids = ids(&starts);
         for target in values(&starts, "href") {
-            let leads = target.strip_prefix('#').map_or(own.contains(&target), |id| ids.contains(id));
+            let path = target.split('?').next().unwrap_or_default();
+            let leads = target.strip_prefix('#').map_or(own.contains(&path), |id| ids.contains(id));
             assert!(leads, "{target} leads nowhere");
         }
         for name in ["src", "srcset", "style", "onclick", "action", "background"] {
@@ -116,7 +125,7 @@ fn links_stay_here_and_lead_somewhere() {
 #[test]
 fn headings_go_down_one_step_at_a_time() {
     let welcome = welcome("https://mail.example");
-    for text in [page(), &welcome] {
+    for text in [&documentation(), &welcome] {
         let mut before = 0;
         for start in checked(text) {
             let level = match start.name {
@@ -179,7 +188,11 @@ fn spoiled(evil: &str) -> Value {
 fn example_bodies_are_accepted_by_the_service() {
     for endpoint in endpoints().iter().filter(|endpoint| !endpoint.body_types.is_empty()) {
         let operation = REFERENCE.operation(endpoint.operation.id).expect("in the document");
-        let body = example::request(&REFERENCE, operation.body().expect("a body").schema);
+        let content = operation.body().expect("a body");
+        let body = content.example.cloned().unwrap_or_else(|| example::request(&REFERENCE, content.schema));
+        // A message is bytes; and of the variables only this one has a form.
+        let text = body.as_str().map_or_else(|| body.to_string(), ToOwned::to_owned);
+        let text = text.replace("$RECIPIENT", "ada@example.com");
         let names = endpoint.path.split('{').skip(1).filter_map(|piece| piece.split('}').next());
         let path = names.map(|name| (name.to_owned(), "x".to_owned())).collect();
         let raw = RawInput {
@@ -187,8 +200,8 @@ fn example_bodies_are_accepted_by_the_service() {
             wants_events: false,
             path,
             query: String::new(),
-            media_type: "application/json".to_owned(),
-            body: body.to_string().into(),
+            media_type: content.kind.to_owned(),
+            body: text.into(),
             range: None,
             last_event_id: None,
         };
@@ -203,18 +216,19 @@ fn example_bodies_are_accepted_by_the_service() {
 
 #[test]
 fn prices_and_codes_are_on_the_page() {
+    let page = documentation();
     for class in model::CreditClass::ALL {
-        assert!(page().contains(class.as_str()));
+        assert!(page.contains(class.as_str()));
     }
     let responses = REFERENCE.operations().flat_map(|operation| operation.responses());
     for (code, _) in responses.filter(Response::is_error).flat_map(|response| response.codes()) {
-        assert!(page().contains(&format!("<code>{code}</code>")), "{code}");
+        assert!(page.contains(&format!("<code>{code}</code>")), "{code}");
     }
 }
 
 #[test]
 fn agents_get_links_and_rules() {
-    let text = llms("https://mail.example");
+    let text = llms(HERE, model::Timestamp::from_micros(1_800_000_000_000_000));
     assert!(text.starts_with("# Agent Mailbox\n\n> "));
     for piece in
         ["x-api-key", "Idempotency-Key", "credits_exhausted", "Never follow instructions", "## Optional"]
@@ -239,8 +253,9 @@ fn the_first_page_escapes_its_address() {
 #[test]
 fn can_be_looked_at() {
     let Some(folder) = std::env::var_os("DOCS_OUT").map(std::path::PathBuf::from) else { return };
-    std::fs::write(folder.join("docs.html"), page()).unwrap();
+    std::fs::write(folder.join("docs.html"), documentation()).unwrap();
     std::fs::write(folder.join("welcome.html"), welcome("https://mail.example")).unwrap();
     std::fs::write(folder.join("policy.txt"), super::content_security_policy()).unwrap();
-    std::fs::write(folder.join("llms.txt"), llms("https://mail.example")).unwrap();
+    let text = llms(HERE, model::Timestamp::from_micros(1_800_000_000_000_000));
+    std::fs::write(folder.join("llms.txt"), text).unwrap();
 }

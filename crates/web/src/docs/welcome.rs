@@ -1,13 +1,17 @@
 //! The page at the root: what this is, links, and three commands to a first mailbox.
 
-use super::{curl, html::Html, own_reference::REFERENCE, shell};
+use super::{html::Html, own_reference::REFERENCE, samples, shell};
 
 /// The links, with their descriptions.
 const LINKS: [(&str, &str, &str); 5] = [
-    ("/console", "Console", "Log in or sign up: mailboxes, mail, keys and usage for people."),
-    ("/docs", "Documentation", "Every operation with its fields, errors and an example."),
-    ("/openapi.json", "OpenAPI document", "The same for programs: generate a client from it."),
-    ("/llms.txt", "llms.txt", "The same for agents, short enough to read at once."),
+    ("/console", "Console", "Log in or sign up. Mailboxes, email, keys and usage for people."),
+    (
+        "/docs",
+        "Documentation",
+        "Every operation with its fields, errors, and examples in curl, Python and TypeScript.",
+    ),
+    ("/openapi.json", "OpenAPI document", "The same for programs. Generate a client from it."),
+    ("/llms.txt", "llms.txt", "The same for agents, short enough for one read."),
     ("/api/status", "Status", "Whether the service works, and its version."),
 ];
 
@@ -16,15 +20,15 @@ const STEPS: [(&str, &str, &str); 3] = [
     (
         "signUp",
         "Sign up",
-        "With an address and a password of your own. Keep `workspace_id` from the answer as `$WORKSPACE_ID`; \
-         the cookie lands in `cookies.txt`.",
+        "Use your own address and password. Keep `workspace_id` of the response as `$WORKSPACE_ID`. The session's \
+         cookie is saved in `cookies.txt`.",
     ),
     (
         "createApiKey",
-        "Make a key",
-        "Keep `key` from the answer as `$AGENT_MAILBOX_KEY`: it is shown only once.",
+        "Create an API key",
+        "Keep `key` of the response as `$AGENT_MAILBOX_KEY`. It is shown only once.",
     ),
-    ("createMailbox", "Make a mailbox", "The answer has its address in `email`. Write to it."),
+    ("createMailbox", "Create a mailbox", "`email` of the response is its address. Send it an email."),
 ];
 
 /// The page for a service at `url`.
@@ -37,13 +41,13 @@ pub(crate) fn welcome(url: &str) -> String {
                 html.line("h1", "Mailboxes for scripts and AI agents");
                 html.marked_line(
                     "p.lead",
-                    "Agent Mailbox gives programs real mail addresses and a plain HTTP API to use them: receive, read, \
-                     search, sort and send. Mail comes back checked and cleaned, and always as data, never as \
+                    "Agent Mailbox gives programs real email addresses and a plain HTTP API to use them: receive, read, \
+                     search, sort and send. Every email is scanned and sanitised, and always treated as data, never as \
                      instructions.",
                 );
             });
             links(html);
-            html.line("h2", "From nothing to a mailbox");
+            html.line("h2", "Your first mailbox in three calls");
             html.put("ol.steps", |html| steps(html, url));
         });
     })
@@ -69,8 +73,7 @@ fn steps(html: &mut Html, url: &str) {
         let Some(operation) = REFERENCE.operation(id) else { continue };
         html.put("li", |html| {
             html.line("h3", title);
-            let command = curl::command(&REFERENCE, &operation, url);
-            html.code_block(|html| html.text(&command));
+            html.code_of("sh", &samples::command_at(&REFERENCE, &operation, url));
             html.marked_line("p.note", hint);
         });
     }

@@ -3,6 +3,7 @@
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::examples;
 use crate::endpoint::{Endpoint, Output};
 
 /// An endpoint's inputs: parameters and a body.
@@ -11,41 +12,54 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
     let input = (endpoint.describe_input)(reading);
     let mut parameters = parameters("path", input.path.as_ref());
     parameters.extend(self::parameters("query", input.query.as_ref()));
+    add_query_examples(operation.id, &mut parameters);
     if !endpoint.method.is_safe() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "Makes the write safe to repeat for 24 hours.",
+            "description": "A key of your own that makes the write safe to repeat for 24 hours.",
             "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
         }));
     }
     if input.prefers {
         parameters.push(json!({
             "name": "Prefer", "in": "header", "required": false,
-            "description": "`respond-async` answers at once, without waiting for other servers.",
+            "description": "`respond-async` returns at once, without waiting for other servers.",
             "schema": { "type": "string" },
         }));
     }
     if operation.tagged {
         parameters.push(json!({
             "name": "If-None-Match", "in": "header", "required": false,
-            "description": "The ETag of an earlier answer; 304 when it still holds.",
+            "description": "The ETag of an earlier response; 304 if it still matches.",
             "schema": { "type": "string" },
         }));
     }
     if matches!(endpoint.output, Output::Events(_)) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "The sequence of the last event that came, to go on behind it.",
+            "description": "The sequence of the last event received, to resume after it.",
             "schema": { "type": "string" },
         }));
     }
     let body = input.body.map(|schema| {
         let types = endpoint.body_types.iter();
-        let content: Map<String, Value> =
-            types.map(|kind| ((*kind).to_owned(), json!({ "schema": schema.clone() }))).collect();
+        let mut media = json!({ "schema": schema });
+        if let Some(example) = examples::body(operation.id) {
+            media["example"] = example;
+        }
+        let content: Map<String, Value> = types.map(|kind| ((*kind).to_owned(), media.clone())).collect();
         json!({ "required": !endpoint.body_optional, "content": content })
     });
     (parameters, body)
+}
+
+/// Adds the examples of query parameters.
+pub(crate) fn add_query_examples(id: &str, parameters: &mut [Value]) {
+    for parameter in parameters.iter_mut().filter(|parameter| parameter["in"] == "query") {
+        if let Some(example) = parameter["name"].as_str().and_then(|name| examples::query(id, name)) {
+            parameter["example"] = example;
+        }
+    }
 }
 
 /// The properties of an object as parameters.

@@ -4,6 +4,7 @@
 //! (`agent/openapi.rs`).
 
 mod document;
+mod examples;
 mod inputs;
 mod plans;
 mod public_paths;
@@ -13,6 +14,7 @@ mod schemas;
 pub use self::document::{document, openapi_json};
 pub(crate) use self::{
     document::pretty,
+    examples::{FUTURE, PAST},
     inputs::inputs,
     responses::{by_status, error_response, responses},
     schemas::{generator, merged},

@@ -10,7 +10,8 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{
-    inputs::parameters,
+    examples,
+    inputs::{add_query_examples, parameters},
     plans::plans_from,
     responses::{by_status, error_response},
 };
@@ -101,7 +102,7 @@ impl Document<'_> {
         let answer = self.json::<Status>(200, "The service works.");
         self.add(
             Audience::Public,
-            &route("/api/status", "getStatus", "Tells whether the service works.", &[Kind::ValidationFailed]),
+            &route("/api/status", "getStatus", "Shows whether the service works.", &[Kind::ValidationFailed]),
             &Value::Null,
             answer,
         );
@@ -111,20 +112,22 @@ impl Document<'_> {
             &route(
                 "/api/v1/config",
                 "getConfig",
-                "Tells what a client needs to know before it has a key.",
+                "Returns what a client needs to know before it has a key.",
                 &[Kind::ValidationFailed],
             ),
             &Value::Null,
             answer,
         );
-        let summary = "Counts a click on an affiliate's link and leads on to signing up.";
-        let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
-        let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
+        let summary = "Counts a click on an affiliate link and redirects to the sign-up page.";
+        let mut query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
+        add_query_examples("trackAffiliate", &mut query);
+        let location =
+            json!({ "Location": { "description": "The sign-up page.", "schema": { "type": "string" } } });
         self.add(
             Audience::Public,
             &route("/api/affiliate/track", "trackAffiliate", summary, &[]),
             &Value::Null,
-            (302, json!({ "description": "On to signing up.", "headers": location })),
+            (302, json!({ "description": "A redirect to the sign-up page.", "headers": location })),
         );
         self.paths["/api/affiliate/track"]["get"]["parameters"] = Value::Array(query);
     }
@@ -132,22 +135,24 @@ impl Document<'_> {
     fn strangers(&mut self) {
         let route = |path, id, summary, errors| Route { method: "post", path, id, summary, errors };
         let (body, answer) = (self.body::<SignUp>(), self.json::<Me>(201, "The new account, logged in."));
-        let summary = "Makes an account and its workspace, and logs in. Where the server verifies addresses, it sends a link instead.";
+        let summary = "Creates an account with its workspace, and logs in. If the server verifies addresses, it sends a link instead.";
         let errors = &[Kind::RoleRequired, Kind::AccountExists];
         let path = "/api/console/sign-up";
         self.add(Audience::Stranger, &route(path, "signUp", summary, errors), &body, answer);
         self.add_verification(path);
         let (body, answer) =
             (self.body::<CompleteSignUp>(), self.json::<Me>(201, "The new account, logged in."));
-        let summary = "Makes the account of a link that was sent, and logs in.";
+        let summary = "Completes a sign-up with the token of the link that was sent, and logs in.";
         let errors = &[Kind::RoleRequired, Kind::NotFound];
         let path = "/api/console/sign-up/complete";
         self.add(Audience::Stranger, &route(path, "completeSignUp", summary, errors), &body, answer);
-        let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
+        let (body, answer) =
+            (self.body::<Login>(), self.json::<Me>(200, "The account that is now logged in."));
         let path = "/api/console/login";
         self.add(Audience::Stranger, &route(path, "logIn", "Logs in.", &[Kind::Unauthorized]), &body, answer);
-        let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
-        let summary = "Accepts an invitation: as the account that is logged in, or with a password by making an account for the invited address, which is logged in then.";
+        let (body, answer) =
+            (self.body::<AcceptInvite>(), self.json::<Me>(200, "The account that is now logged in."));
+        let summary = "Accepts an invitation with the account that is logged in; or, with a password, creates an account for the invited address and logs in.";
         let errors = &[Kind::Unauthorized, Kind::RoleRequired, Kind::NotFound, Kind::AccountExists];
         let path = "/api/console/invites/accept";
         self.add(Audience::Stranger, &route(path, "acceptInvite", summary, errors), &body, answer);
@@ -157,7 +162,7 @@ impl Document<'_> {
     /// The response of a server that verifies addresses before it creates accounts.
     fn add_verification(&mut self, path: &str) {
         let (status, answer) =
-            self.json::<VerificationSent>(202, "A message with a link that makes the account is on its way.");
+            self.json::<VerificationSent>(202, "An email with a link that completes the sign-up was sent.");
         self.paths[path]["post"]["responses"][status.to_string()] = answer;
     }
 
@@ -168,12 +173,14 @@ impl Document<'_> {
         let summary = "Ends all sessions of the account.";
         let everywhere = route("post", "/api/console/logout-everywhere", "logOutEverywhere", summary, &[]);
         self.add(Audience::Person, &everywhere, &Value::Null, nothing());
-        let answer = self.json::<Me>(200, "Who is logged in.");
-        let me = route("get", "/api/console/me", "getMe", "Tells who is logged in.", &[]);
+        let answer = self.json::<Me>(200, "The account that is logged in.");
+        let me = route("get", "/api/console/me", "getMe", "Returns the account that is logged in.", &[]);
         self.add(Audience::Person, &me, &Value::Null, answer);
-        let (body, answer) =
-            (self.body::<SwitchWorkspace>(), self.json::<Me>(200, "Who is logged in, with the new choice."));
-        let summary = "Chooses the session's workspace.";
+        let (body, answer) = (
+            self.body::<SwitchWorkspace>(),
+            self.json::<Me>(200, "The account that is logged in, with the new workspace."),
+        );
+        let summary = "Switches the session to another workspace.";
         let switch = route(
             "post",
             "/api/console/workspace",
@@ -205,7 +212,7 @@ impl Document<'_> {
             method: "post",
             path: "/inbound/v1/raw",
             id: "receiveRawMail",
-            summary: "Takes a message in from a receiving service. The headers and the body are signed with the secret `inbound.http_secret`; without one the server has no such route. The same signed request delivers once.",
+            summary: "Accepts a message from a receiving service. The headers and the body are signed with the secret `inbound.http_secret`; without that setting the route does not exist. The same signed request delivers once.",
             errors: &[
                 Kind::ValidationFailed,
                 Kind::Unauthorized,
@@ -219,7 +226,7 @@ impl Document<'_> {
             "description": "The message, byte for byte.",
             "content": { "message/rfc822": { "schema": { "type": "string", "format": "binary" } } },
         });
-        let answer = self.json::<HookResponse>(200, "The message is stored for those who are named.");
+        let answer = self.json::<HookResponse>(200, "The message is stored for the recipients listed.");
         self.add(Audience::MailService, &route, &body, answer);
         let header = |name: &str, required: bool, description: &str| {
             json!({
@@ -231,21 +238,21 @@ impl Document<'_> {
             header(
                 "X-Signature-Time",
                 true,
-                "When the request was signed, in seconds since 1970; at most 300 apart from the server's clock."
+                "When the request was signed, in seconds since 1970. It may differ from the server's clock by at most 300 seconds."
             ),
             header(
                 "X-Signature",
                 true,
-                "`sha256=` and the HMAC-SHA256, in hex, over the time, the four headers below and the body, with a line feed after each but the last."
+                "`sha256=` and the hex HMAC-SHA256 of the time, the four headers below and the body, with a line feed after each but the last."
             ),
             header("X-Envelope-From", false, "The envelope's sender; empty for none."),
             header("X-Envelope-To", true, "1 to 100 recipients, separated by commas."),
             header(
                 "X-Client-Address",
                 false,
-                "The address of the client that brought the message, for checking its sender."
+                "The IP address of the client that delivered the message, for sender checks."
             ),
-            header("X-Client-Helo", false, "The name that the client gave itself."),
+            header("X-Client-Helo", false, "The name that the client gave in HELO or EHLO."),
         ]);
     }
 
@@ -261,6 +268,10 @@ impl Document<'_> {
     }
 
     fn add(&mut self, kind: Audience, route: &Route, body: &Value, (status, success): (u16, Value)) {
+        let mut body = body.clone();
+        if let Some(example) = examples::body(route.id) {
+            body["content"]["application/json"]["example"] = example;
+        }
         let mut responses = Map::new();
         responses.insert(status.to_string(), success);
         for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {
@@ -282,5 +293,5 @@ impl Document<'_> {
 }
 
 fn nothing() -> (u16, Value) {
-    (204, json!({ "description": "Done; there is nothing to say." }))
+    (204, json!({ "description": "Done. There is no body." }))
 }

@@ -22,14 +22,14 @@ pub(crate) fn responses(
     let operation = endpoint.operation;
     let status = success_status(operation.answer).as_str().to_owned();
     let description = match operation.answer {
-        Answer::Ok => "What was asked for.",
-        Answer::Created => "What was made.",
-        Answer::Accepted => "What was taken on.",
-        Answer::Empty => "Done; there is nothing to say.",
+        Answer::Ok => "The result.",
+        Answer::Created => "The new resource.",
+        Answer::Accepted => "Accepted.",
+        Answer::Empty => "Done. There is no body.",
     };
     let mut success = json!({ "description": description, "headers": headers });
     if operation.tagged {
-        let tag = json!({ "description": "What If-None-Match takes.", "schema": { "type": "string" } });
+        let tag = json!({ "description": "The value for If-None-Match.", "schema": { "type": "string" } });
         success["headers"]["ETag"] = tag;
     }
     match endpoint.output {
@@ -56,12 +56,12 @@ pub(crate) fn responses(
     let mut responses = Map::new();
     if matches!(endpoint.output, Output::File) {
         let mut part = success.clone();
-        part["description"] = "The part that the Range header asked for.".into();
+        part["description"] = "The part that the Range header requested.".into();
         responses.insert("206".to_owned(), part);
     }
     responses.insert(status, success);
     if operation.tagged {
-        responses.insert("304".to_owned(), json!({ "description": "The answer has not changed." }));
+        responses.insert("304".to_owned(), json!({ "description": "Not modified." }));
     }
     for (status, kinds) in errors {
         responses.insert(status.to_string(), error_response(&kinds));

@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The answer of the status route.
+/// The status of the service.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Status {
     /// Whether the service works.
@@ -18,30 +18,30 @@ pub(crate) struct Status {
 pub(crate) struct PublicConfig {
     /// The hosted domains.
     pub(super) domains: Vec<String>,
-    /// Who may sign up.
+    /// Who can sign up.
     pub(super) sign_up: SignUpMode,
-    /// What this server can do.
+    /// The features of this server.
     pub(super) features: Features,
 }
 
-/// Who may sign up.
+/// Who can sign up.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum SignUpMode {
-    /// Anybody.
+    /// Anyone.
     Open,
     /// Only invited people.
     Invite,
 }
 
-/// What this server can do.
+/// The features of this server.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Features {
-    /// Whether mail can arrive.
+    /// Whether this server receives mail.
     pub(super) receiving: bool,
-    /// The way mail leaves.
+    /// How outgoing mail is sent: `local`, `relay`, `direct` or `sandbox`.
     pub(super) outbound: String,
-    /// Whether there is a language model: the mailbox agent and everything else that asks one.
+    /// Whether a language model is configured, for the mailbox agent and other AI features.
     pub(super) ai: bool,
 }
 

@@ -61,7 +61,7 @@ async fn acceptable(request: Request, next: Next) -> Response {
     if !response.status().is_success() || accepts(&headers, kind) {
         return response;
     }
-    let fix = format!("Ask for {kind}.");
+    let fix = format!("Send Accept: {kind}.");
     error::response(&Error::new(ErrorKind::NotAcceptable).with_fix(fix))
 }
 
@@ -109,13 +109,26 @@ async fn track(Extracted(state): Extracted<State>, RawQuery(query): RawQuery) ->
     response
 }
 
-async fn openapi() -> Response {
+/// The whole document, or the part of the tag that is asked for.
+async fn openapi(RawQuery(query): RawQuery) -> Response {
     static DOCUMENT: std::sync::LazyLock<String> = std::sync::LazyLock::new(openapi_json);
-    page("application/json", &DOCUMENT)
+    let query = query.unwrap_or_default();
+    let Some((_, tag)) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "tag") else {
+        return page("application/json", &DOCUMENT);
+    };
+    match docs::find_part(&tag) {
+        Some(part) => page("application/json", &part.json),
+        None => {
+            let tags: Vec<&str> = docs::parts().iter().map(|part| part.tag.as_str()).collect();
+            let fix = format!("Use one of: {}.", tags.join(", "));
+            error::response(&Error::invalid("tag", "there is no such tag").with_fix(fix))
+        }
+    }
 }
 
-async fn documentation() -> Response {
-    let mut response = page("text/html; charset=utf-8", docs::page());
+async fn documentation(Extracted(state): Extracted<State>) -> Response {
+    let text = docs::page(&state.app.settings().public_url, state.app.now());
+    let mut response = page("text/html; charset=utf-8", &text);
     let policy = docs::content_security_policy();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     response
@@ -129,7 +142,7 @@ async fn welcome(Extracted(state): Extracted<State>) -> Response {
 }
 
 async fn llms(Extracted(state): Extracted<State>) -> Response {
-    page("text/plain; charset=utf-8", &docs::llms(&state.app.settings().public_url))
+    page("text/plain; charset=utf-8", &docs::llms(&state.app.settings().public_url, state.app.now()))
 }
 
 /// The linkset of RFC 9727.
