@@ -343,13 +343,19 @@ async fn drafts_that_need_approval_say_so_and_urgent_mail_stands_out(engine: Eng
     let mailbox = ada.mailbox("Support").await;
     let on = [("drafts", "on"), ("approval", "on"), ("automations", "on")];
     assert_eq!(ada.form(&mailbox.at("triage/auto-draft"), &on).await.status, 303);
-    let id = server.receive(&mailbox.address, html("Can you help?")).await;
+    let raw = format!(
+        "From: Ann <ann@remote.test>\r\nTo: {}\r\nSubject: Help\r\nMessage-ID: <1@remote.test>\r\n\r\nPlease help.\r\n",
+        mailbox.address
+    );
+    let id = server.receive(&mailbox.address, raw).await;
+    // The message is held until its answer is drafted.
+    operations::triage::worker::run_due(&server.app).await.unwrap();
     let inbox = ada.page(&mailbox.at("f/inbox")).await;
-    assert!(!inbox.contains(">Urgent<"), "{inbox}");
+    assert!(inbox.contains("Help") && !inbox.contains(">Urgent<"), "{inbox}");
     let change = json!({ "is_urgent": true });
     ada.tenant.key.put(&format!("/api/v1/mailboxes/{}/emails/{id}", mailbox.id), change).await.ok();
-    assert!(ada.page(&mailbox.at("f/inbox")).await.contains(">Urgent<"));
-    operations::triage::worker::run_due(&server.app).await.unwrap();
+    let list = ada.page(&mailbox.at("search?q=help")).await;
+    assert!(list.contains(">Urgent<"), "{list}");
     let drafts = ada.page(&mailbox.at("f/draft")).await;
     assert!(drafts.contains("Needs approval") && drafts.contains("1 draft<"), "{drafts}");
     let open = ada.page(&mailbox.at(&format!("f/inbox/{}", thread(&ada, &mailbox).await))).await;

@@ -25,6 +25,7 @@ struct PartPage {
 pub(super) async fn respond<T: Template>(
     visit: &Visit,
     mailbox: &str,
+    email: &str,
     title: &'static str,
     part: &T,
 ) -> Result<Response> {
@@ -34,6 +35,7 @@ pub(super) async fn respond<T: Template>(
     let part = part.render().map_err(operations::Error::internal)?;
     let mut shell = visit.shell(title, "").await?;
     fill_sidebar(visit, &mut shell, mailbox).await?;
-    let back = format!("/console/m/{}/f/inbox", encoded(mailbox));
+    // That page leads on to the conversation.
+    let back = format!("/console/m/{}/e/{}", encoded(mailbox), encoded(email));
     html(&PartPage { shell, title, back, part })
 }

@@ -36,7 +36,7 @@ async fn source(visit: Visit, Path((mailbox, email)): Path<(String, String)>) ->
             let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
             let part = SourcePart { base, id: email, text, cut: bytes.len() > end };
-            message_part::respond(&visit, &mailbox, "Source", &part).await
+            message_part::respond(&visit, &mailbox, &part.id, "Source", &part).await
         })
         .await
 }

@@ -264,7 +264,7 @@ async fn view(
             let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
             let part = ViewPart { body_view: body_view(&mail, &base, images).await?, base, id: email };
-            message_part::respond(&visit, &mailbox, "Message", &part).await
+            message_part::respond(&visit, &mailbox, &part.id, "Message", &part).await
         })
         .await
 }
@@ -375,7 +375,7 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
             let withheld = safe.content_omitted;
             let text = safe.body.unwrap_or_default();
             let part = AgentPart { body_view, id: email, text, facts, withheld };
-            message_part::respond(&visit, &mailbox, "Agent view", &part).await
+            message_part::respond(&visit, &mailbox, &part.id, "Agent view", &part).await
         })
         .await
 }
@@ -421,7 +421,7 @@ async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
             let headers = mail.raw_headers.unwrap_or_default();
             let part = DetailsPart { base, id: email, facts, recipients, headers };
-            message_part::respond(&visit, &mailbox, "Details", &part).await
+            message_part::respond(&visit, &mailbox, &part.id, "Details", &part).await
         })
         .await
 }
