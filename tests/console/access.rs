@@ -118,7 +118,7 @@ async fn keys_are_made_shown_once_and_revoked(engine: Engine) {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    assert_eq!(page.matches(&key).count(), 9, "shown and copied, once alone and in four examples: {page}");
+    assert_eq!(page.matches(&key).count(), 10, "shown and copied, once alone and in four examples: {page}");
     assert_eq!(server.key(&key).get("/api/v1/mailboxes").await.status, 200);
     let list = ada.page("/console/keys").await;
     assert!(list.contains("Robot") && !list.contains(&key));

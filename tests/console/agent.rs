@@ -85,7 +85,8 @@ async fn connections_by_forms(engine: Engine) {
     assert!(made.text().contains("does not work yet"), "{}", made.text());
     let page = ada.page("/console/integrations").await;
     assert!(page.contains("sends Authorization, X-A") && !page.contains("hush"), "{page}");
-    let id = page.split("/console/integrations/").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let id =
+        page.split("action=\"/console/integrations/").nth(1).unwrap().split('/').next().unwrap().to_owned();
     let synced = ada.form(&format!("/console/integrations/{id}/sync"), &[]).await;
     assert_eq!(synced.status, 303);
     let removed = ada.form(&format!("/console/integrations/{id}/delete"), &[("confirmed", "1")]).await;

@@ -32,7 +32,7 @@ async fn triagers_are_made_changed_and_watched_in_the_console(engine: Engine) {
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     let page = ada.page(&mailbox.at("triage")).await;
-    assert!(page.contains("E-mail response") && page.contains("Nothing has run yet"), "{page}");
+    assert!(page.contains("E-mail response") && page.contains("No runs yet"), "{page}");
     assert!(!page.contains("No language model"));
 
     // A new one, first with a mistake.

@@ -41,11 +41,10 @@ impl FormState {
         let mut others = Vec::new();
         for detail in refused.details() {
             let short = detail.path.split(['[', '.']).next().unwrap_or_default();
-            let message = page::sentence(&detail.message);
             match place(&detail.path).or_else(|| place(short)) {
                 Some((field, label)) => {
-                    others.push(format!("{label}: {message}"));
-                    form.errors.push((field, message));
+                    others.push(format!("{label}: {}.", page::phrase(&detail.message)));
+                    form.errors.push((field, page::sentence(&detail.message)));
                 }
                 None => others.push(page::explain_detail(detail)),
             }
@@ -116,7 +115,7 @@ mod tests {
         let typed = Fields::parse(b"name=Support&local=x&more=on");
         let form = FormState::refused(typed, &Error::invalid("email", "must not be empty"), LABELS);
         assert_eq!((form.error("local"), form.error("name")), ("Must not be empty.", ""));
-        assert_eq!(form.said(), "Address: Must not be empty.");
+        assert_eq!(form.said(), "Address: must not be empty.");
         assert_eq!((form.value("name"), form.or("local", "y")), ("Support", "x"));
         assert!(form.ticked_or("more", &false) && form.is_refused());
         let form = FormState::refused(Fields::default(), &Error::new(ErrorKind::MailboxExists), LABELS);
@@ -129,6 +128,6 @@ mod tests {
     fn what_belongs_to_no_field_is_told_too() {
         let form =
             FormState::refused(Fields::default(), &Error::invalid("event_types[0]", "unknown"), LABELS);
-        assert_eq!((form.said(), form.error("name")), ("Event types[0]: Unknown.", ""));
+        assert_eq!((form.said(), form.error("name")), ("Event types[0]: unknown.", ""));
     }
 }

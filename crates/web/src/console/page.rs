@@ -99,20 +99,24 @@ pub(super) fn explain(refused: &Error) -> String {
 /// What is wrong with one input, with its name.
 pub(super) fn explain_detail(detail: &Detail) -> String {
     let field = detail.path.replace(['_', '.'], " ");
-    format!("{}: {}", capital(&field), sentence(&detail.message))
+    format!("{}: {}.", capital(&field), phrase(&detail.message))
 }
 
-/// A message about an input as a sentence.
+/// A message about an input as a sentence of its own.
 pub(super) fn sentence(message: &str) -> String {
+    format!("{}.", capital(&phrase(message)))
+}
+
+/// A message about an input in plain words, to follow its name.
+pub(super) fn phrase(message: &str) -> String {
     let length = |prefix: &str| message.strip_prefix(prefix).map(str::to_owned);
-    let text = if let Some(most) = length("length is greater than ") {
+    if let Some(most) = length("length is greater than ") {
         format!("use at most {most} characters")
     } else if let Some(least) = length("length is lower than ") {
         if least == "1" { "must not be empty".to_owned() } else { format!("use at least {least} characters") }
     } else {
         message.trim_end_matches('.').to_owned()
-    };
-    format!("{}.", capital(&text))
+    }
 }
 
 fn capital(text: &str) -> String {
