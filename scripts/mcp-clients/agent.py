@@ -117,9 +117,12 @@ async def main():
     for place in (over_http, over_bridge):
         for mode in modes:
             begun = time.monotonic()
-            async with connected(place(), mode) as client:
+            async with connected(place("full"), mode) as client:
                 # A name of its own for every run: it is also the idempotency key.
                 count = await work(client, f"{VERSION} {place.__name__} {mode}")
+            async with connected(place(), mode) as client:
+                default = [tool.name for tool in (await client.list_tools()).tools]
+                assert len(default) <= 25 and "send_email" in default and "delete_mailbox" not in default, default
             async with connected(place("agent-inbox"), mode) as client:
                 safe = [tool.name for tool in (await client.list_tools()).tools]
                 assert "wait_for_email" in safe and "send_email" not in safe, safe

@@ -1,4 +1,4 @@
-//! The narrow profile: what an agent that reads strangers' mail gets.
+//! Profiles: what a client gets by default, and what an agent that reads strangers' mail gets.
 
 use serde_json::{Value, json};
 use testkit::{Engine, both_engines};
@@ -13,11 +13,64 @@ async fn an_unknown_profile_is_refused(engine: Engine) {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
         let answer = desk.agent.profile(profile).send(message).await;
         answer.expect(400, "validation_failed");
-        assert_eq!(faults(&answer.json()), ["profile"]);
+        let refused = answer.json();
+        assert_eq!(faults(&refused), ["profile"]);
+        for name in ["assistant", "agent-inbox", "full"] {
+            assert!(refused["fix"].as_str().unwrap().contains(name), "{refused}");
+        }
     }
-    assert_eq!(desk.agent.profile("full").tools().await.len(), desk.agent.tools().await.len());
+    assert_eq!(desk.agent.profile("assistant").tools().await, desk.agent.default_profile().tools().await);
     let answer = desk.agent.profile("full&proflie=agent-inbox").send(json!({})).await;
     assert_eq!(faults(&answer.json()), ["proflie"]);
+}
+
+/// The result of `tools/list` in tokens of four characters.
+async fn tokens(agent: &testkit::Mcp) -> usize {
+    agent.request("tools/list", json!({})).await["result"].to_string().chars().count() / 4
+}
+
+/// A day's work of an assistant, with what it gets without asking for a profile.
+/// rules: MCP-8
+#[both_engines]
+async fn the_default_profile_is_small_and_enough(engine: Engine) {
+    let desk = Desk::new(engine).await;
+    let agent = desk.agent.default_profile();
+    let count = agent.tools().await.len();
+    let (small, full) = (tokens(&agent).await, tokens(&desk.agent).await);
+    assert!(count <= 25 && small <= 6_000, "{count} tools, {small} tokens");
+    assert!(full <= 20_000, "{full} tokens");
+
+    let email = desk.receive("Invoice", "Please pay 12 EUR.").await;
+    let (mailbox, one) =
+        (json!({ "mailboxId": desk.address }), json!({ "mailboxId": desk.address, "emailId": email }));
+    let with = |base: &Value, more: Value| {
+        let mut all = base.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    agent.ok("create_mailbox", json!({ "name": "Second", "idempotencyKey": "k" })).await;
+    assert_eq!(agent.ok("list_mailboxes", json!({})).await["items"].as_array().unwrap().len(), 2);
+    agent.ok("search_emails", with(&mailbox, json!({ "query": "invoice" }))).await;
+    agent.ok("get_email_context", one.clone()).await;
+    // An argument that is not declared here is taken all the same.
+    agent.ok("list_emails", with(&mailbox, json!({ "has_attachment": false, "limit": 5 }))).await;
+    agent.ok("list_threads", mailbox.clone()).await;
+    agent.ok("create_folder", with(&mailbox, json!({ "name": "Bills" }))).await;
+    agent.ok("create_custom_label", with(&mailbox, json!({ "name": "Money" }))).await;
+    agent.ok("update_email", with(&one, json!({ "read": true, "custom_labels": ["money"] }))).await;
+    agent.ok("move_email", with(&one, json!({ "folderId": "bills" }))).await;
+    let draft = agent
+        .ok("save_draft", with(&mailbox, json!({ "to": desk.address, "subject": "S", "body": "B" })))
+        .await;
+    let draft = draft["id"].as_str().or(draft["draft_id"].as_str()).unwrap().to_owned();
+    agent.ok("send_draft", with(&mailbox, json!({ "draftId": draft }))).await;
+    let to_self = json!({ "to": desk.address, "subject": "S", "text": "T" });
+    agent.ok("send_email", with(&mailbox, to_self)).await;
+    agent.ok("reply_to_email", with(&one, json!({ "to": desk.address, "text": "Paid." }))).await;
+    let later = json!({ "to": desk.address, "subject": "S", "body": "B", "scheduled_send_at": "2026-07-15T09:00:00Z" });
+    agent.ok("schedule_send", with(&mailbox, later)).await;
+    let scheduled = agent.ok("list_scheduled_sends", mailbox.clone()).await;
+    assert!(scheduled.to_string().contains("2026-07-15T09:00:00.000Z"), "{scheduled}");
 }
 
 /// rules: MCP-3

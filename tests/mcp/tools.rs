@@ -124,7 +124,7 @@ async fn errors_are_those_of_the_api(engine: Engine) {
     assert_eq!(faults(&agent.refused("get_mailbox", json!({ "mailboxId": "" })).await), ["mailboxId"]);
     assert_eq!(faults(&agent.refused("get_mailbox", json!({ "mailboxId": 7 })).await), ["mailboxId"]);
     let about = json!({ "mailboxId": desk.address, "limit": 1000, "colour": "red" });
-    assert_eq!(faults(&agent.refused("list_emails", about).await), ["colour", "limit"]);
+    assert_eq!(faults(&agent.refused("list_emails", about).await), ["colour"], "names first");
     let about = json!({ "mailboxId": desk.address, "limit": 1000 });
     assert_eq!(faults(&agent.refused("list_emails", about).await), ["limit"]);
     let about = json!({ "mailboxId": desk.address, "limit": [1] });
@@ -146,6 +146,58 @@ async fn errors_are_those_of_the_api(engine: Engine) {
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     let unknown = agent.request("tools/call", json!({ "name": "create_api_key", "arguments": {} })).await;
     assert_eq!(unknown["error"]["code"], -32602, "keys are made in the console");
+}
+
+/// Models guess names; the answer says which one was meant, and what the tool takes.
+/// rules: MCP-9
+#[both_engines]
+async fn an_unknown_argument_is_told_with_the_one_that_was_meant(engine: Engine) {
+    let desk = Desk::new(engine).await;
+    for (tool, given, meant) in [
+        ("list_emails", json!({ "mailbox": desk.address }), "mailboxId"),
+        ("list_emails", json!({ "mailbox_id": desk.address }), "mailboxId"),
+        ("get_email", json!({ "mailboxId": desk.address, "email_id": "eml_1" }), "emailId"),
+        ("get_email", json!({ "mailboxId": desk.address, "id": "eml_1" }), "emailId"),
+        ("send_email", json!({ "mailboxId": desk.address, "to": desk.address, "body": "T" }), "text"),
+    ] {
+        for agent in [desk.agent.clone(), desk.agent.default_profile()] {
+            let refused = agent.refused(tool, given.clone()).await;
+            let detail = &refused["details"][0];
+            let path = detail["path"].as_str().unwrap();
+            assert!(given.get(path).is_some(), "{refused}");
+            assert_eq!(detail["message"], format!("unknown argument `{path}`; did you mean `{meant}`?"));
+            assert!(refused["fix"].as_str().unwrap().contains(&format!("`{meant}`")), "{refused}");
+        }
+    }
+    let call = |name: &str| json!({ "name": name, "arguments": {} });
+    let unknown = desk.agent.request("tools/call", call("list_emial")).await;
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("Did you mean list_email"), "{unknown}");
+    let hidden = desk.agent.default_profile().request("tools/call", call("delete_mailbox")).await;
+    assert!(hidden["error"]["message"].as_str().unwrap().contains("?profile=full"), "{hidden}");
+}
+
+/// rules: MCP-10
+#[both_engines]
+async fn reading_marks_nothing_as_read(engine: Engine) {
+    let desk = Desk::new(engine).await;
+    let email = desk.receive("Hello", "How are you?").await;
+    let one = json!({ "mailboxId": desk.address, "emailId": email });
+    let shown = desk.agent.ok("get_email", one.clone()).await;
+    let thread = json!({ "mailboxId": desk.address, "threadId": shown["thread_id"] });
+    desk.agent.ok("get_email_context", one.clone()).await;
+    desk.agent.ok("search_emails", json!({ "mailboxId": desk.address, "query": "Hello" })).await;
+    let read = desk.agent.ok("get_thread", thread.clone()).await;
+    // The name invites to read, so that is what it does.
+    assert_eq!(desk.agent.ok("read_thread", thread.clone()).await, read);
+    assert_eq!(read["items"][0]["id"], email);
+    let is_read = async || desk.agent.ok("get_email", one.clone()).await["read"].clone();
+    assert_eq!(is_read().await, false);
+    let mut asked = thread.clone();
+    asked["mark_read"] = json!("yes");
+    assert_eq!(faults(&desk.agent.refused("read_thread", asked.clone()).await), ["mark_read"]);
+    asked["mark_read"] = json!(true);
+    assert_eq!(desk.agent.ok("read_thread", asked).await["updated"], 1);
+    assert_eq!(is_read().await, true);
 }
 
 /// rules: MCP-2
@@ -188,9 +240,14 @@ async fn the_card_describes_the_server_as_it_is(engine: Engine) {
         let names = list.as_array().unwrap().iter();
         names.map(|one| one["name"].as_str().or(one.as_str()).unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&card["tools"]), names(&json!(desk.agent.tools().await)));
-    let safe = desk.agent.profile("agent-inbox").tools().await;
-    assert_eq!(names(&card["profiles"][1]["tools"]), names(&json!(safe)));
+    assert_eq!(names(&card["tools"]), names(&json!(desk.agent.default_profile().tools().await)));
+    for profile in card["profiles"].as_array().unwrap() {
+        let name = profile["name"].as_str().unwrap();
+        assert_eq!(profile["url"], format!("http://mail.test/mcp?profile={name}"));
+        let tools = desk.agent.profile(name).tools().await;
+        assert_eq!(names(&profile["tools"]), names(&json!(tools)), "{name}");
+    }
+    assert_eq!(card["profiles"].as_array().unwrap().len(), 3);
     for version in card["remotes"][0]["supportedProtocolVersions"].as_array().unwrap() {
         let version = version.as_str().unwrap();
         if version >= "2026" {

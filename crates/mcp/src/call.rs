@@ -12,8 +12,9 @@ use web::DoorContext;
 use crate::{
     answer,
     guest::Guest,
+    meant,
     request::{self, CallDetails, PreparedCall},
-    tools::{CONFIRMATION, Tool},
+    tools::{self, CONFIRMATION, Tool},
 };
 
 /// Calls a tool for a guest.
@@ -24,6 +25,10 @@ pub(crate) async fn run(
     tool: &Tool,
     arguments: JsonObject,
 ) -> CallToolResult {
+    let (tool, arguments) = match reading_only(tool, arguments) {
+        Ok(chosen) => chosen,
+        Err(refused) => return GuestCall { context, guest, tool }.refuse(refused).await,
+    };
     let call = GuestCall { context, guest, tool };
     let shown_arguments = serde_json::Value::Object(arguments.clone());
     let prepared =
@@ -45,6 +50,16 @@ pub(crate) async fn run(
     let address = format!("{}{}", context.app().settings().public_url, request.uri());
     let response = context.call(outer, request).await;
     answer::shape(response, address, guest.profile.budget()).await
+}
+
+/// A model that calls `read_thread` wants to read: the thread is marked as read only when the call asks for it.
+fn reading_only(tool: &Tool, mut arguments: JsonObject) -> Result<(&Tool, JsonObject)> {
+    if tool.operation.id != tools::READ_THREAD || meant::take_flag(&mut arguments, tools::MARK_READ)? {
+        return Ok((tool, arguments));
+    }
+    arguments.remove(tools::IDEMPOTENCY_KEY);
+    let reads = tools::all().iter().find(|tool| tool.operation.id == tools::GET_THREAD);
+    Ok((reads.unwrap_or(tool), arguments))
 }
 
 struct GuestCall<'a> {

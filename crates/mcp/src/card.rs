@@ -24,14 +24,27 @@ pub(crate) fn card(context: &DoorContext) -> Value {
         tools
             .map(|tool| {
                 json!({
-                    "name": tool.name, "title": tool.title, "description": tool.description,
+                    "name": tool.name, "description": tool.description,
                     "annotations": tool.annotations,
                 })
             })
             .collect()
     };
-    let safe: Vec<_> =
-        Profile::AgentInbox.tools().declarations.iter().map(|tool| tool.name.clone()).collect();
+    let address = |profile: Profile| format!("{endpoint}?profile={}", profile.name());
+    let profiles: Vec<Value> = Profile::ALL
+        .iter()
+        .map(|profile| {
+            let names: Vec<_> = profile.tools().declarations.iter().map(|tool| &tool.name).collect();
+            json!({
+                "name": profile.name(), "url": address(*profile), "description": profile.description(),
+                "default": *profile == Profile::default(), "tools": names,
+            })
+        })
+        .collect();
+    let remote = |url: &str| json!({ "type": "streamable-http", "url": url, "headers": [header], "supportedProtocolVersions": versions });
+    let others = Profile::ALL.into_iter().filter(|profile| *profile != Profile::default());
+    let remotes: Vec<Value> =
+        std::iter::once(remote(&endpoint)).chain(others.map(|profile| remote(&address(profile)))).collect();
     json!({
         "name": format!("{}/agent-mailbox", reversed_host(url)),
         "title": server.title,
@@ -39,13 +52,7 @@ pub(crate) fn card(context: &DoorContext) -> Value {
         "description": description,
         "websiteUrl": url,
         "documentationUrl": format!("{url}/llms.txt"),
-        "remotes": [
-            { "type": "streamable-http", "url": endpoint, "headers": [header], "supportedProtocolVersions": versions },
-            {
-                "type": "streamable-http", "url": format!("{endpoint}?profile=agent-inbox"), "headers": [header],
-                "supportedProtocolVersions": versions,
-            },
-        ],
+        "remotes": remotes,
         "protocolVersion": ProtocolVersion::LATEST.as_str(),
         "serverInfo": server,
         "transport": { "type": "streamable-http", "endpoint": "/mcp", "url": endpoint },
@@ -58,15 +65,8 @@ pub(crate) fn card(context: &DoorContext) -> Value {
         },
         "capabilities": { "tools": { "listChanged": false } },
         "instructions": handler::INSTRUCTIONS,
-        "profiles": [
-            { "name": "full", "url": endpoint, "description": "Every operation that a key can call." },
-            {
-                "name": "agent-inbox", "url": format!("{endpoint}?profile=agent-inbox"),
-                "description": "Safe reads, waiting, verification and making a mailbox; only clean mail, as plain text.",
-                "tools": safe,
-            },
-        ],
-        "tools": tools(Profile::Full),
+        "profiles": profiles,
+        "tools": tools(Profile::default()),
     })
 }
 

@@ -10,9 +10,11 @@ mod card;
 mod door;
 mod guest;
 mod handler;
+mod meant;
 mod profile;
 mod request;
 mod schema;
+mod texts;
 mod tools;
 
 pub use door::door;

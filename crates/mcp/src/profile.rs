@@ -1,5 +1,5 @@
-//! Profiles: which tools a client gets. The narrow one has only tools that are harmless for an agent that reads
-//! untrusted mail, and fixes the safety arguments itself.
+//! Profiles: which tools a client gets. The default is small enough for any context; the narrow one has only tools that
+//! are harmless for an agent that reads untrusted mail, and fixes the safety arguments itself.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -13,13 +13,46 @@ use crate::{
 };
 
 /// The profile that `?profile=` names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// Every operation that an API key can call.
-    Full,
+    /// What an assistant needs every day: reading, searching, waiting, writing, sorting. The default.
+    #[default]
+    Assistant,
     /// Safe reads, waiting, verification and creating a mailbox.
     AgentInbox,
+    /// Every operation that an API key can call.
+    Full,
 }
+
+/// The operations of the default profile, each with the optional arguments that are worth their place in a context.
+/// The others are taken too, but not declared.
+const ASSISTANT: &[(&str, &[&str])] = &[
+    ("listMailboxes", &[]),
+    ("createMailbox", &["email"]),
+    ("listEmails", &["folder", "is_read", "custom_label", "threaded", "metadata_only", "limit", "cursor"]),
+    ("searchEmails", &["query", "folder", "mode", "metadata_only", "limit", "cursor"]),
+    ("getEmail", &["max_body_chars"]),
+    ("getEmailContext", &["cursor"]),
+    ("getThread", &["before", "max_body_chars"]),
+    ("listThreads", &["folder", "limit", "cursor"]),
+    ("waitForEmail", &["from", "subject", "after", "timeout_seconds"]),
+    ("getEmailVerification", &[]),
+    ("getAttachment", &[]),
+    ("updateEmail", &["read", "starred", "custom_labels"]),
+    ("moveEmail", &[]),
+    ("saveDraft", &["to", "cc", "bcc", "subject", "body_format", "thread_id", "in_reply_to", "draft_id"]),
+    ("sendDraft", &[]),
+    ("sendEmail", &["to", "cc", "bcc", "subject", "text", "html", "attachments"]),
+    ("replyToEmail", &["text", "html", "cc", "reply_all", "attachments"]),
+    ("forwardEmail", &["to", "cc", "text"]),
+    ("listFolders", &[]),
+    ("createFolder", &[]),
+    ("listCustomLabels", &[]),
+    ("createCustomLabel", &["rules", "color"]),
+    ("scheduleSend", &["to", "cc", "subject", "body", "thread_id", "draft_id"]),
+    ("listScheduledSends", &["limit", "cursor"]),
+    ("cancelScheduledSend", &[]),
+];
 
 /// The operations of the narrow profile. Those that show messages without a scan gate, such as the list of threads,
 /// are not among them.
@@ -49,24 +82,45 @@ const ARGUMENT_LIMITS: [(&str, u64); 2] = [("max_body_chars", 12_000), ("max_tot
 const HIDDEN_ARGUMENTS: [&str; 1] = ["settings"];
 
 impl Profile {
-    /// The names that `?profile=` takes.
-    pub(crate) const NAMES: [&str; 2] = ["full", "agent-inbox"];
+    /// All of them, the default first.
+    pub(crate) const ALL: [Self; 3] = [Self::Assistant, Self::AgentInbox, Self::Full];
+
+    /// The name that `?profile=` takes.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Assistant => "assistant",
+            Self::AgentInbox => "agent-inbox",
+            Self::Full => "full",
+        }
+    }
+
+    /// What it is for.
+    pub(crate) const fn description(self) -> &'static str {
+        match self {
+            Self::Assistant => {
+                "The default: read, wait, search, draft, reply, send, schedule, labels, folders, create mailboxes."
+            }
+            Self::AgentInbox => {
+                "For agents that read strangers' mail: safe reads, waiting, codes and creating mailboxes; clean mail as plain text only."
+            }
+            Self::Full => "Every operation that an API key can call.",
+        }
+    }
 
     /// Reads the query string.
     pub(crate) fn from_query(query: &str) -> Result<Self> {
-        let mut profile = Self::Full;
+        let mut profile = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if name != "profile" {
-                return Err(Error::invalid(name, "unknown field"));
+                return Err(Error::invalid(name, "unknown field")
+                    .with_fix("The only parameter of /mcp is `profile`."));
             }
-            profile = match &*value {
-                "full" => Self::Full,
-                "agent-inbox" => Self::AgentInbox,
-                _ => {
-                    let fix = format!("The profiles are {}.", Self::NAMES.join(" and "));
-                    return Err(Error::invalid("profile", "there is no such profile").with_fix(fix));
-                }
+            let Some(named) = Self::ALL.into_iter().find(|one| one.name() == value) else {
+                let [first, second, last] = Self::ALL.map(Self::name);
+                let fix = format!("The profiles are {first} (the default), {second} and {last}.");
+                return Err(Error::invalid("profile", format!("there is no profile {value:?}")).with_fix(fix));
             };
+            profile = named;
         }
         Ok(profile)
     }
@@ -74,27 +128,35 @@ impl Profile {
     /// Its tools.
     pub(crate) fn tools(self) -> &'static Tools {
         static FULL: LazyLock<Tools> = LazyLock::new(|| Tools::new(tools::all().to_vec()));
+        static ASSISTANT_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
+            let chosen = ASSISTANT.iter().filter_map(|(id, arguments)| {
+                let tool = tools::all().iter().find(|tool| tool.operation.id == *id)?;
+                Some(with_arguments(tool, arguments))
+            });
+            Tools::new(chosen.collect())
+        });
         static AGENT_INBOX_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
             let chosen = tools::all().iter().filter(|tool| AGENT_INBOX.contains(&tool.operation.id));
             Tools::new(chosen.map(narrowed).collect())
         });
         match self {
-            Self::Full => &FULL,
+            Self::Assistant => &ASSISTANT_TOOLS,
             Self::AgentInbox => &AGENT_INBOX_TOOLS,
+            Self::Full => &FULL,
         }
     }
 
     /// The size limits of a result.
     pub(crate) const fn budget(self) -> Budget {
         match self {
-            Self::Full => Budget { body: None, result: 400_000 },
+            Self::Assistant | Self::Full => Budget { body: None, result: 400_000 },
             Self::AgentInbox => Budget { body: Some(12_000), result: 128_000 },
         }
     }
 
     /// The arguments after the profile's rules.
     pub(crate) fn admit(self, tool: &Tool, mut arguments: JsonObject) -> Result<JsonObject> {
-        if self == Self::Full {
+        if self != Self::AgentInbox {
             return Ok(arguments);
         }
         let takes = |name: &str| {
@@ -122,7 +184,23 @@ impl Profile {
 
 fn refused(name: &str) -> Error {
     Error::invalid(name, "the profile agent-inbox decides this")
-        .with_fix("Leave it out, or connect without ?profile=agent-inbox.")
+        .with_fix("Leave it out, or connect with another profile.")
+}
+
+/// A tool of the default profile declares what is required, what every write takes, and these arguments.
+fn with_arguments(tool: &Tool, arguments: &[&str]) -> Tool {
+    let mut tool = tool.clone();
+    let mut schema = (*tool.declaration.input_schema).clone();
+    let required: Vec<String> = tool.required().into_iter().map(ToOwned::to_owned).collect();
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|name, _| {
+            required.contains(name)
+                || arguments.contains(&name.as_str())
+                || [tools::IDEMPOTENCY_KEY, tools::CONFIRMATION].contains(&name.as_str())
+        });
+    }
+    tool.declaration.input_schema = schema.into();
+    tool
 }
 
 /// A tool of the narrow profile declares only the arguments that it takes there.
@@ -163,6 +241,37 @@ impl Tools {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a client puts into its context: the result of `tools/list`, in tokens of four characters.
+    fn tokens(profile: Profile) -> usize {
+        let list = rmcp::model::ListToolsResult::with_all_items(profile.tools().declarations.clone());
+        serde_json::to_string(&list).unwrap().chars().count() / 4
+    }
+
+    /// rules: MCP-8
+    #[test]
+    fn the_profiles_keep_their_bounds() {
+        let sizes = Profile::ALL.map(|profile| (profile.tools().declarations.len(), tokens(profile)));
+        println!("tools and tokens: {sizes:?}");
+        let [assistant, narrow, full] = sizes;
+        assert_eq!(assistant.0, ASSISTANT.len(), "every operation exists");
+        assert!(assistant.0 <= 25 && assistant.1 <= 6_000, "assistant: {assistant:?}");
+        assert!(narrow.1 <= 6_000, "agent-inbox: {narrow:?}");
+        assert!(full.1 <= 20_000, "full: {full:?}");
+    }
+
+    /// Every argument that is declared exists, and nothing that a write needs is left out.
+    #[test]
+    fn the_default_profile_declares_what_exists() {
+        for (id, arguments) in ASSISTANT {
+            let tool = Profile::Assistant.tools().find(&tools::name(id)).unwrap();
+            let declared = tool.declared_names();
+            for name in arguments.iter().copied().chain(tool.required()) {
+                assert!(declared.contains(&name), "{id}: {name}");
+            }
+            assert_eq!(declared.contains(&tools::IDEMPOTENCY_KEY), tool.operation.writes, "{id}");
+        }
+    }
 
     #[test]
     fn the_narrow_profile_writes_nothing_but_mailboxes() {

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     guest::Guest,
+    meant,
     tools::{
         self, ArgumentLocation, CONFIRMATION, CONTENT, CONTENT_TYPE, IDEMPOTENCY_KEY, RESPOND_ASYNC, Tool,
     },
@@ -33,6 +34,7 @@ pub(crate) struct CallDetails {
 
 /// Puts the arguments in their places.
 pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Result<PreparedCall> {
+    meant::check(tool, &arguments)?;
     let mut arguments = arguments;
     let confirmation = if tool.destructive { take_text(&mut arguments, CONFIRMATION)? } else { None };
     let idempotency_key =
@@ -132,8 +134,7 @@ fn content(arguments: &mut JsonObject) -> Result<(HeaderValue, Vec<u8>)> {
     Ok((kind, bytes))
 }
 
-/// The query, and what is left for the body. An unknown argument goes where its operation looks, and is refused
-/// there by name.
+/// The query, and what is left for the body.
 fn split(tool: &Tool, arguments: JsonObject) -> Result<(String, JsonObject)> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     let mut rest = JsonObject::new();
@@ -155,7 +156,7 @@ fn split(tool: &Tool, arguments: JsonObject) -> Result<(String, JsonObject)> {
                 query.append_pair(&name, &value.to_string());
             }
             Value::Array(_) | Value::Object(_) => {
-                return Err(Error::invalid(name, "expected a text, a number or a truth value"));
+                return Err(Error::invalid(name, "expected a text, a number, true or false"));
             }
         }
     }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use http::Method;
-use model::{CreditClass, Plan, Role};
+use model::{Plan, Role};
 use operations::Operation;
 use rmcp::model::{JsonObject, Tool as Declaration, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use crate::schema;
+use crate::{schema, texts};
 
 /// The argument for the idempotency key of a write.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
@@ -24,6 +24,14 @@ pub(crate) const RESPOND_ASYNC: &str = "respond_async";
 pub(crate) const CONTENT: &str = "content";
 /// The argument for the media type of such a body.
 pub(crate) const CONTENT_TYPE: &str = "content_type";
+/// The argument that lets `read_thread` mark a thread as read; without it the tool only reads.
+pub(crate) const MARK_READ: &str = "mark_read";
+/// The operation that marks a thread as read, and the one that shows it.
+pub(crate) const READ_THREAD: &str = "readThread";
+pub(crate) const GET_THREAD: &str = "getThread";
+
+/// What reads and writes cost at most; a description tells only of more.
+const USUAL_CREDITS: u64 = 2;
 
 /// Where an argument of a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +76,22 @@ impl Tool {
     /// The declared arguments.
     pub(crate) fn arguments(&self) -> Option<&Map<String, Value>> {
         self.declaration.input_schema.get("properties").and_then(Value::as_object)
+    }
+
+    /// The names of the declared arguments.
+    pub(crate) fn declared_names(&self) -> Vec<&str> {
+        self.arguments().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The names of all arguments that are taken, also of those that a profile does not declare.
+    pub(crate) fn argument_names(&self) -> Vec<&str> {
+        self.declared_names().into_iter().chain(self.locations.keys().map(String::as_str)).collect()
+    }
+
+    /// The names of the required arguments.
+    pub(crate) fn required(&self) -> Vec<&str> {
+        let required = self.declaration.input_schema.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 }
 
@@ -128,8 +152,7 @@ fn tool(
         ("required".to_owned(), json!(arguments.required)),
         ("additionalProperties".to_owned(), json!(false)),
     ]);
-    let declaration = Declaration::new(name.clone(), description(operation, destructive), schema)
-        .with_title(title(&name))
+    let declaration = Declaration::new(name, description(operation, destructive), schema)
         .with_annotations(annotations(operation, &method, destructive));
     Tool {
         declaration,
@@ -157,7 +180,7 @@ impl Arguments {
             Some("path") => ArgumentLocation::Path,
             Some("query") => ArgumentLocation::Query,
             Some("header") if name == "Prefer" => {
-                let text = "Whether to answer at once, without waiting for other servers.";
+                let text = "Answer at once, without waiting for other servers.";
                 let property = json!({ "type": "boolean", "description": text });
                 self.properties.insert(RESPOND_ASYNC.to_owned(), property);
                 return;
@@ -168,11 +191,9 @@ impl Arguments {
         if let Some(description) = parameter["description"].as_str() {
             property["description"] = description.into();
         }
+        let property = described(name, schema::shorten(property));
         // A key belongs to one workspace, so its id is optional.
         let own_workspace = name == "workspaceId";
-        if own_workspace {
-            property["description"] = "The key's own workspace, which is also the default.".into();
-        }
         if parameter["required"] == true && !own_workspace {
             self.required.push(name.to_owned());
         }
@@ -183,9 +204,9 @@ impl Arguments {
     fn add_body(&mut self, content: &Value, definitions: &Value) -> Body {
         let Some(types) = content.as_object() else { return Body::None };
         let Some(body) = types.get("application/json") else {
-            let bytes = json!({ "type": "string", "contentEncoding": "base64", "description": "The bytes, in base64." });
+            let bytes = json!({ "type": "string", "description": "The bytes, in base64." });
             let kinds: Vec<&String> = types.keys().collect();
-            let kind = json!({ "type": "string", "enum": kinds, "description": "What the bytes are." });
+            let kind = json!({ "type": "string", "enum": kinds });
             self.properties.insert(CONTENT.to_owned(), bytes);
             self.properties.insert(CONTENT_TYPE.to_owned(), kind);
             self.required.extend([CONTENT.to_owned(), CONTENT_TYPE.to_owned()]);
@@ -194,7 +215,7 @@ impl Arguments {
         let schema = schema::inline(&body["schema"], definitions);
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             self.locations.insert(name.clone(), ArgumentLocation::Body);
-            self.properties.insert(name.clone(), property.clone());
+            self.properties.insert(name.clone(), described(name, schema::shorten(property.clone())));
         }
         let required = schema["required"].as_array().into_iter().flatten();
         self.required.extend(required.filter_map(Value::as_str).map(ToOwned::to_owned));
@@ -204,42 +225,60 @@ impl Arguments {
     /// Arguments besides the operation's own input.
     fn add_own(&mut self, operation: &Operation, destructive: bool) {
         if operation.writes {
-            let text = "Makes the write safe to repeat for 24 hours: the same key with the same arguments gives the \
-                        first answer again and does nothing twice. A UUID is a good key.";
-            let property = json!({ "type": "string", "minLength": 1, "maxLength": 255, "description": text });
-            self.properties.insert(IDEMPOTENCY_KEY.to_owned(), property);
+            self.properties.insert(IDEMPOTENCY_KEY.to_owned(), json!({ "type": "string" }));
         }
         if destructive {
-            let text = "What the first call with the same arguments answered with. Without it nothing happens: the \
-                        answer tells what would, and gives a token that works once, for 5 minutes.";
+            let text = "From the first call's answer.";
             self.properties.insert(CONFIRMATION.to_owned(), json!({ "type": "string", "description": text }));
+        }
+        if operation.id == READ_THREAD {
+            self.properties.insert(MARK_READ.to_owned(), json!({ "type": "boolean", "default": false }));
         }
     }
 }
 
+/// A property with the description that all tools share, if there is one.
+fn described(name: &str, mut property: Value) -> Value {
+    let Some(object) = property.as_object_mut() else { return property };
+    match texts::argument(name) {
+        Some("") => {
+            object.remove("description");
+        }
+        Some(text) => {
+            object.insert("description".to_owned(), text.into());
+        }
+        None => {}
+    }
+    property
+}
+
 fn description(operation: &Operation, destructive: bool) -> String {
+    let summary = || schema::first_sentence(operation.summary).to_owned();
+    let mut text = texts::description(operation.id).map_or_else(summary, ToOwned::to_owned);
     let credits = operation.class.credits();
-    let mut text =
-        format!("{} Costs {credits} credit{}.", operation.summary, if credits == 1 { "" } else { "s" });
+    if credits > USUAL_CREDITS {
+        let _ = write!(text, " {credits} credits.");
+    }
     if operation.plan > Plan::Free {
         let _ = write!(text, " Needs the {} plan.", operation.plan.display_name());
     }
     if operation.role > Role::Member {
-        text.push_str(" Needs an admin's key.");
+        text.push_str(" Admin keys only.");
     }
     if destructive {
-        text.push_str(" Takes two calls: the first gives a token, the second carries it and does the work.");
+        text.push_str(" Needs confirmation.");
     }
     text
 }
 
+/// Hints only where they say more than the protocol's defaults; of a tool that only reads the others mean nothing.
 fn annotations(operation: &Operation, method: &Method, destructive: bool) -> ToolAnnotations {
-    let repeatable = !operation.writes || *method == Method::PUT || *method == Method::DELETE;
-    ToolAnnotations::new()
-        .read_only(!operation.writes)
-        .destructive(destructive)
-        .idempotent(repeatable)
-        .open_world(operation.class == CreditClass::EmailSend)
+    let hints = ToolAnnotations::new().read_only(!operation.writes);
+    if !operation.writes {
+        return hints;
+    }
+    let hints = hints.destructive(destructive);
+    if *method == Method::PUT || *method == Method::DELETE { hints.idempotent(true) } else { hints }
 }
 
 /// The name of an operation's tool.
@@ -255,13 +294,6 @@ pub(crate) fn name(id: &str) -> String {
         name.push(character.to_ascii_lowercase());
     }
     name
-}
-
-/// A name for people.
-fn title(name: &str) -> String {
-    let words = name.replace('_', " ");
-    let mut characters = words.chars();
-    characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect()
 }
 
 #[cfg(test)]

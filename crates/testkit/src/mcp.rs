@@ -13,13 +13,13 @@ pub struct Mcp {
 }
 
 impl Caller {
-    /// The same caller as an MCP client.
+    /// The same caller as an MCP client with all tools.
     pub fn mcp(&self) -> Mcp {
         let caller = self
             .with("host", "mail.test")
             .with("accept", "application/json, text/event-stream")
             .with("mcp-protocol-version", "2025-11-25");
-        Mcp { caller, path: "/mcp".to_owned() }
+        Mcp { caller, path: "/mcp?profile=full".to_owned() }
     }
 }
 
@@ -28,6 +28,12 @@ impl Mcp {
     #[must_use]
     pub fn profile(&self, profile: &str) -> Self {
         Self { path: format!("/mcp?profile={profile}"), ..self.clone() }
+    }
+
+    /// The same client without a profile, so with the default one.
+    #[must_use]
+    pub fn default_profile(&self) -> Self {
+        Self { path: "/mcp".to_owned(), ..self.clone() }
     }
 
     /// The same client with one more header.

@@ -56,8 +56,8 @@ answers 404, its id in a path 403.
 - [Documentation]({url}/docs): every operation with its fields, errors and an example
 - [OpenAPI 3.1 document]({url}/openapi.json): the same for programs
 - [Status]({url}/api/status): whether the service works
-- [MCP server]({url}/mcp): the operations below as tools of the Model Context Protocol, over streamable HTTP with the same key; \
-`?profile=agent-inbox` narrows them to safe reads, waiting, verification and making a mailbox. \
+- [MCP server]({url}/mcp): the everyday operations below as tools of the Model Context Protocol, over streamable HTTP with the same key; \
+`?profile=full` has all of them, `?profile=agent-inbox` only safe reads, waiting, verification and creating a mailbox. \
 [Server card]({url}/.well-known/mcp/server-card.json)
 - [Keyless API]({url}/api/agent/v1/openapi.json): the same without a key, for wallets that pay with x402 or MPP; `GET {url}/api` begins
 "
