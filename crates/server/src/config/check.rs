@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         let key = self.optional("smtp.tls_key", path);
         if certificate.is_some() != key.is_some() {
             let missing = if key.is_some() { "smtp.tls_certificate" } else { "smtp.tls_key" };
-            self.complain(missing, "must be given together with its counterpart, or neither");
+            self.complain(missing, "must be set together with its counterpart");
         }
         Some(Smtp {
             listen: listen?,
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, key: &str) -> &'a str {
-        self.typed(key, "a text", Value::as_str).unwrap_or_default().trim()
+        self.typed(key, "a string", Value::as_str).unwrap_or_default().trim()
     }
 
     fn flag(&mut self, key: &str) -> bool {
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
             let items = value.as_array()?.iter();
             items.map(|item| item.as_str().map(|text| text.trim().to_owned())).collect()
         };
-        self.typed(key, "a list of texts", texts).unwrap_or_default()
+        self.typed(key, "a list of strings", texts).unwrap_or_default()
     }
 
     fn choice(&mut self, key: &str, choices: &[&'static str]) -> &'static str {
@@ -350,7 +350,7 @@ fn alternatives(choices: &[&str]) -> String {
 
 fn kind_of(value: &Value) -> &'static str {
     match value {
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Integer(_) => "a whole number",
         Value::Float(_) => "a number with a fraction",
         Value::Boolean(_) => "true or false",

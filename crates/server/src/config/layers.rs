@@ -144,7 +144,7 @@ impl Layers {
                     format!("there is no such option; did you mean {nearest} ({variable})?")
                 }
                 Some(nearest) => format!("there is no such option; did you mean {nearest}?"),
-                None => "there is no such option; config.default.toml lists them all".to_owned(),
+                None => "there is no such option; `agent-mailbox config show` lists them all".to_owned(),
             }
         };
         self.complain(key, origin, message);

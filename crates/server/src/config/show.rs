@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use toml::Value;
 use url::Url;
 
-use super::layers::{Layers, Sources};
+use super::layers::{Entry, Layers, Sources};
 
 /// Replaces a secret.
 const HIDDEN: &str = "***";
@@ -26,6 +26,16 @@ pub fn show(sources: &Sources) -> String {
         let _ = writeln!(text, "{name} = {value}{origin}");
     }
     text
+}
+
+/// The same for programs: each option by its dotted name, with its value and where it was set.
+pub fn show_json(sources: &Sources) -> serde_json::Value {
+    let entry = |entry: &Entry| {
+        let value = without_secrets(&entry.key, &entry.value);
+        let origin = entry.origin.as_deref().unwrap_or("default");
+        (entry.key.clone(), serde_json::json!({ "value": value, "source": origin }))
+    };
+    serde_json::Value::Object(Layers::load(sources).entries.iter().map(entry).collect())
 }
 
 fn without_secrets(key: &str, value: &Value) -> Value {

@@ -259,8 +259,8 @@ fn unknown_names_are_errors_with_a_suggestion() {
             format!("htp.listen ({at}): there is no such option; did you mean http.listen?"),
             format!("plans.free.rmp ({at}): there is no such option; did you mean plans.free.rpm?"),
             format!("plans.gold.rpm ({at}): there is no such option; did you mean plans.free.rpm?"),
-            format!("colour.red ({at}): there is no such option; config.default.toml lists them all"),
-            format!("shape ({at}): there is no such option; config.default.toml lists them all"),
+            format!("colour.red ({at}): there is no such option; `agent-mailbox config show` lists them all"),
+            format!("shape ({at}): there is no such option; `agent-mailbox config show` lists them all"),
         ]
     );
     let sources = environment(&[("AGENT_MAILBOX__HTTP__LISEN", "x"), ("AGENT_MAILBOX__HTTP", "x")]);
