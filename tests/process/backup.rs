@@ -73,7 +73,7 @@ fn a_store_comes_back_as_it_was_on_and_across_engines() {
         let (from, key) = furnished(from);
         let backup = from.folder.path().join("saved/today");
         let saved = from.run(&["backup", backup.to_str().unwrap()]).succeeded();
-        assert!(saved.stdout.contains("keep a copy of it"), "{}", saved.stdout);
+        assert!(saved.stdout.contains("The master key is not part of the backup"), "{}", saved.stdout);
         copy_key(&from, &to);
         restore(&to, &backup).succeeded();
         let (before, after) = (rows(&from), rows(&to));
@@ -251,7 +251,7 @@ fn a_damaged_backup_is_refused() {
     let said = refusal(|backup, _| fs::remove_file(backup.join("tables/workspace")).unwrap());
     assert!(said.contains("workspace"), "{said}");
     let said = refusal(|backup, _| fs::remove_file(backup.join("manifest.json")).unwrap());
-    assert!(said.contains("not finished"), "{said}");
+    assert!(said.contains("unfinished"), "{said}");
     let said = refusal(|backup, _| {
         let path = backup.join("manifest.json");
         let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -290,5 +290,5 @@ fn only_an_empty_store_is_filled_and_only_an_empty_folder() {
         }
     }
     let nothing = Home::sqlite();
-    assert!(nothing.run(&["backup", "saved"]).failed(1).stderr.contains("There is no master key"));
+    assert!(nothing.run(&["backup", "saved"]).failed(1).stderr.contains("There is no Agent Mailbox store"));
 }

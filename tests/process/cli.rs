@@ -104,6 +104,93 @@ fn errors_say_what_is_wrong_and_end_with_1() {
     assert_eq!(code(&["admin", "workspace", "set-plan", none, "free", "--json"], ""), json!("not_found"));
 }
 
+/// A folder that is mistyped does not become a store: only the server creates one, and an account in an empty folder.
+/// rules: CLI-19
+#[test]
+fn a_wrong_folder_does_not_become_a_store() {
+    for home in Home::on_each_engine() {
+        let refuse_all = |reason: &str| {
+            for arguments in [
+                ["admin", "workspace", "list"].as_slice(),
+                &["admin", "account", "create", "--email", "ada@example.com", "--password-stdin"],
+                &["admin", "key", "create", "--workspace", "ada@example.com"],
+                &["admin", "dkim", "list"],
+                &["admin", "payments", "totals"],
+                &["admin", "trace", "eml_1"],
+                &["import", "ada@agents.localhost", "Cargo.toml"],
+                &["backup", "saved"],
+                &["reindex"],
+            ] {
+                let refused = home.run_with_input(arguments, PASSWORD).failed(1);
+                assert_eq!(refused.stdout, "", "{arguments:?}");
+                let folder = home.data();
+                for part in [reason, folder.to_str().unwrap(), "no Agent Mailbox store", "--data-dir"] {
+                    assert!(refused.stderr.contains(part), "{arguments:?}: {part}: {}", refused.stderr);
+                }
+                let told = home.run_with_input(&[arguments, &["--json"]].concat(), PASSWORD).failed(1);
+                assert_eq!(
+                    (&told.json()["code"], told.stderr.as_str()),
+                    (&json!("no_store"), ""),
+                    "{arguments:?}"
+                );
+                assert!(told.json()["fix"].is_string());
+            }
+        };
+        refuse_all("");
+        assert!(!home.data().exists() && !home.folder.path().join("saved").exists());
+        // A folder of something else stays as it is.
+        home.make_folder();
+        std::fs::write(home.data().join("notes.txt"), "mine").unwrap();
+        refuse_all("");
+        assert_eq!(std::fs::read_dir(home.data()).unwrap().count(), 1);
+        let looked = home.run(&["doctor"]);
+        assert!(
+            looked.stdout.contains("is empty") || looked.stdout.contains("does not exist yet"),
+            "{}",
+            looked.stdout
+        );
+        // An empty one that somebody made is meant.
+        std::fs::remove_file(home.data().join("notes.txt")).unwrap();
+        home.create_account("ada@example.com", "free");
+        assert_eq!(home.admin(&["workspace", "list"]).as_array().unwrap().len(), 1);
+    }
+}
+
+/// rules: CLI-21
+#[test]
+fn every_command_speaks_json() {
+    let home = Home::sqlite();
+    home.create_account("ada@example.com", "free");
+    let json = |arguments: &[&str]| home.run(&[arguments, &["--json"]].concat()).succeeded().json();
+    assert_eq!(json(&["config", "check"]), json!({ "ok": true }));
+    let shown = json(&["config", "show"]);
+    assert_eq!(shown["smtp.listen"]["source"], "AGENT_MAILBOX__SMTP__LISTEN");
+    assert_eq!(shown["log.level"], json!({ "value": "info", "source": "default" }));
+    assert_eq!(json(&["reindex"]), json!({ "indexed": 0 }));
+    let saved = json(&["backup", "saved"]);
+    assert!(
+        saved["rows"].as_u64().unwrap() > 0 && saved["dir"].as_str().unwrap().ends_with("/saved"),
+        "{saved}"
+    );
+    for empty in [["admin", "payments", "list"], ["admin", "payments", "totals"]] {
+        assert_eq!(json(&empty), json!([]));
+    }
+    let pages = json(&["man", "--dir", "pages"]);
+    assert!(pages["files"].as_array().unwrap().len() > 20, "{pages}");
+    let other = Home::sqlite();
+    other.make_folder();
+    std::fs::copy(home.data().join("master.key"), other.data().join("master.key")).unwrap();
+    let from = home.folder.path().join("saved");
+    let restored = other.run(&["restore", from.to_str().unwrap(), "--json"]).succeeded().json();
+    assert_eq!(restored["rows"], saved["rows"], "{restored}");
+    // Mistakes on the command line are no exception.
+    let refused = home.run(&["docter", "--json"]).failed(2);
+    assert_eq!((&refused.json()["code"], refused.stderr.as_str()), (&json!("usage"), ""));
+    assert!(refused.json()["fix"].as_str().unwrap().contains("doctor"), "{}", refused.stdout);
+    let refused = home.run(&["import", "nobody@agents.localhost", "saved", "--json"]).failed(1);
+    assert_eq!(refused.json()["code"], json!("not_found"));
+}
+
 /// rules: CLI-2, CLI-9
 #[test]
 fn wrong_usage_ends_with_2() {
@@ -126,6 +213,7 @@ fn wrong_usage_ends_with_2() {
 #[test]
 fn people_get_lines_instead_of_json() {
     let home = Home::sqlite();
+    home.make_folder();
     let arguments = ["admin", "account", "create", "--email", "ada@example.com", "--password-stdin"];
     let created = home.run_with_input(&arguments, &format!("{PASSWORD}\r\n")).succeeded();
     assert!(created.stdout.contains("Workspace  ws_"), "{}", created.stdout);
@@ -196,9 +284,16 @@ fn documents_are_printed() {
         assert!(completions.contains("set-plan"), "{shell}");
     }
     let help = home.run(&["--help"]).succeeded().stdout;
-    for command in ["serve", "admin", "doctor", "config", "openapi", "completions", "backup", "restore"] {
-        assert!(help.contains(command), "{command}");
+    for command in
+        ["serve", "admin", "doctor", "config", "openapi", "completions", "backup", "restore", "man"]
+    {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
     }
+    assert!(help.contains("Examples:") && help.contains("Global options:"), "{help}");
+    let mistyped = home.run(&["docter"]).failed(2).stderr;
+    assert!(mistyped.contains("'doctor'"), "{mistyped}");
+    let mistyped = home.run(&["serve", "--data-dri", "x"]).failed(2).stderr;
+    assert!(mistyped.contains("'--data-dir'"), "{mistyped}");
     assert!(home.run(&["--version"]).succeeded().stdout.starts_with("agent-mailbox "));
     assert!(!home.data().exists(), "none of these touches the data");
 }

@@ -2,6 +2,8 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
 
+use serde_json::json;
+
 use super::{Finished, Home, free_port};
 
 fn lines<'a>(finished: &'a Finished, kind: &str) -> Vec<&'a str> {
@@ -19,7 +21,9 @@ fn a_good_set_up_has_nothing_to_fail() {
 
         home.create_account("ada@example.com", "free");
         let after = home.run(&["doctor"]).succeeded();
-        for part in ["schema version", "mode 0600", "1 of 1 open", "was written to", " is free", "clock: 2"] {
+        for part in
+            ["schema version", "mode 0600", "1 of 1 open", "is readable and writable", " is free", "clock: 2"]
+        {
             assert!(lines(&after, "ok").iter().any(|line| line.contains(part)), "{part}: {}", after.stdout);
         }
         assert_eq!(after.stdout.contains("row-level security applies"), home.is_postgres());
@@ -80,7 +84,7 @@ fn a_folder_that_cannot_be_used_is_found() {
     fs::remove_file(home.data()).unwrap();
     std::os::unix::fs::symlink("/proc", home.data()).unwrap();
     let report = home.run(&["doctor"]).failed(1);
-    assert!(lines(&report, "FAIL")[0].contains("cannot be written to"), "{}", report.stdout);
+    assert!(lines(&report, "FAIL")[0].contains("is not writable"), "{}", report.stdout);
 }
 
 #[test]
@@ -88,9 +92,53 @@ fn a_port_of_somebody_else_is_found() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let home = Home::sqlite().with("HTTP__LISTEN", &taken.local_addr().unwrap().to_string());
     let report = home.run(&["doctor"]).failed(1);
-    assert!(lines(&report, "FAIL")[0].contains("used by another program"), "{}", report.stdout);
+    let line = lines(&report, "FAIL")[0];
+    assert!(line.contains("used by another program") && line.contains("http.listen"), "{}", report.stdout);
+    // The system tells who it is: this very test.
+    assert!(line.contains(&format!("process {}", std::process::id())), "{line}");
     let refused = home.run(&["serve"]).failed(1);
     assert!(refused.stderr.contains("Another program uses it"), "{}", refused.stderr);
+}
+
+/// rules: CLI-20
+#[test]
+fn a_server_of_another_folder_is_another_program() {
+    let listen = format!("127.0.0.1:{}", free_port());
+    let (other, home) =
+        (Home::sqlite().with("HTTP__LISTEN", &listen), Home::sqlite().with("HTTP__LISTEN", &listen));
+    let server = other.serve();
+    assert!(other.run(&["doctor"]).succeeded().stdout.contains("is served by Agent Mailbox"));
+    for has_store in [false, true] {
+        if has_store {
+            home.create_account("ada@example.com", "free");
+        }
+        let report = home.run(&["doctor"]).failed(1);
+        let line = lines(&report, "FAIL")[0];
+        assert!(line.contains("another Agent Mailbox"), "{}", report.stdout);
+        assert!(line.contains(other.data().to_str().unwrap()), "{line}");
+        assert!(line.contains(home.data().to_str().unwrap()), "{line}");
+    }
+    server.stop();
+    assert!(home.run(&["doctor"]).succeeded().stdout.contains(" is free"));
+}
+
+/// rules: CLI-10, CLI-21
+#[test]
+fn programs_get_the_report_as_json() {
+    let home = Home::sqlite();
+    let fine = home.run(&["doctor", "--json"]).succeeded();
+    let report = fine.json();
+    assert_eq!((&report["ok"], &report["failures"]), (&json!(true), &json!(0)), "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(report["passed"], checks.iter().filter(|check| check["status"] == "ok").count());
+    assert!(
+        checks.iter().all(|check| check["check"].is_string() && check["message"].is_string()),
+        "{report}"
+    );
+    assert_eq!(fine.stderr, "");
+    let home = home.with("LOG__LEVEL", "loud");
+    let report = home.run(&["doctor", "--json"]).failed(1).json();
+    assert_eq!((&report["ok"], &report["checks"][0]["status"]), (&json!(false), &json!("fail")), "{report}");
 }
 
 #[test]

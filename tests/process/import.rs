@@ -45,6 +45,10 @@ fn archives_come_in_beside_a_server_and_without_one() {
         let public_id = inbox.path.rsplit('/').next().unwrap();
         let done = import(&home, public_id, &at("one.eml")).succeeded();
         assert_eq!(done.stdout, "Imported 1 message.\n");
+        let (other, path) = (message("Another letter", "told"), at("other.eml"));
+        fs::write(&path, &other).unwrap();
+        let told = home.run(&["import", public_id, path.to_str().unwrap(), "--json"]).succeeded().json();
+        assert_eq!((&told["imported"], &told["bytes"]), (&json!(1), &json!(other.len())), "{told}");
         inbox.assert_readable(&server, "One letter", &single, "sealed");
         server.stop();
 
@@ -58,7 +62,7 @@ fn archives_come_in_beside_a_server_and_without_one() {
         assert_eq!(done.stdout, "Imported 2 messages.\n", "what is in tmp is not finished");
         refusals(&home, &inbox);
         let server = home.serve();
-        assert_eq!(count(&inbox, &server), 33);
+        assert_eq!(count(&inbox, &server), 34);
         inbox.only(&server, "In cur");
         inbox.only(&server, "In new");
     }

@@ -22,6 +22,7 @@ mod nodes;
 mod outbound;
 mod outbound_faults;
 mod serve;
+mod terminal;
 mod triage;
 mod webhooks;
 mod workers;
@@ -30,6 +31,7 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -179,6 +181,11 @@ impl Home {
         self.folder.path().join("data")
     }
 
+    /// Makes the data folder, in which an account may be created before the first start.
+    pub fn make_folder(&self) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(self.data()).unwrap();
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         for (name, _) in std::env::vars_os() {
@@ -208,6 +215,7 @@ impl Home {
 
     /// Runs an admin command that must succeed, and reads its JSON.
     pub fn admin(&self, arguments: &[&str]) -> Value {
+        self.make_folder();
         let arguments = [&["admin"], arguments, &["--json"]].concat();
         self.run_with_input(&arguments, &format!("{PASSWORD}\n")).succeeded().json()
     }

@@ -1,86 +1,130 @@
 //! The command line: its names and options, which scripts rely on.
 
-use std::{path::PathBuf, str::FromStr};
+mod admin;
+mod help;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{
+    Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind,
+};
 use clap_complete::Shell;
-use model::{Plan, Role, Timestamp, affiliate::PayoutStatus, payments::PaymentState};
 
-/// A mail service for AI agents.
+pub use self::admin::{Account, Admin, Dkim, Key, Payments, Payout, Workspace};
+use crate::{
+    failure::Failure,
+    output::{self, ColorWhen, Style},
+};
+
+/// The heading of options that every command takes.
+const GLOBAL_OPTIONS: &str = "Global options";
+
+/// A mail service for scripts and AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "agent-mailbox", version, after_help = AFTER_HELP)]
+#[command(name = "agent-mailbox", version, after_help = help::PROGRAM)]
 pub struct Cli {
-    /// Reads this configuration file instead of agent-mailbox.toml in the working directory.
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Read this configuration file [default: agent-mailbox.toml in the working directory, if it exists]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_OPTIONS)]
     pub config: Option<PathBuf>,
-    /// Keeps everything in this folder, whatever the configuration says.
-    #[arg(long, global = true, value_name = "DIR")]
+    /// The data folder, whatever the configuration says [default: ./data]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL_OPTIONS)]
     pub data_dir: Option<PathBuf>,
-    /// What to do; serving, if nothing is said.
+    /// Print JSON for programs, errors too
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
+    pub json: bool,
+    /// When to use colours: auto (on terminals), always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        help_heading = GLOBAL_OPTIONS
+    )]
+    pub color: ColorWhen,
+    /// The command; `serve` if left out.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-const AFTER_HELP: &str = "Without a command, agent-mailbox serves. Every option of the configuration can be set in a \
-TOML file or as an environment variable: http.listen is AGENT_MAILBOX__HTTP__LISTEN.";
-
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Runs the service.
+    /// Run the server (the default command)
+    #[command(after_help = help::SERVE)]
     Serve(Serve),
-    /// Works on accounts, keys, workspaces and payouts, also while the service runs.
-    #[command(subcommand)]
-    Admin(Admin),
-    /// Looks at everything the service needs and says what is right and what is wrong.
+    /// Check everything the server needs, and say what is wrong
+    #[command(after_help = help::DOCTOR)]
     Doctor,
-    /// Checks or shows the configuration.
-    #[command(subcommand)]
+    /// Check or show the configuration
+    #[command(subcommand, after_help = help::CONFIG)]
     Config(ConfigCommand),
-    /// Prints the OpenAPI document.
+    /// Manage accounts, API keys, workspaces and payouts, and trace messages
+    #[command(subcommand, after_help = help::ADMIN)]
+    Admin(Admin),
+    /// Save everything except the master key to a folder
+    #[command(after_help = help::BACKUP)]
+    Backup {
+        /// The folder; it must be empty or not exist yet
+        dir: PathBuf,
+    },
+    /// Fill an empty store from a backup
+    #[command(after_help = help::RESTORE)]
+    Restore {
+        /// The folder with the backup
+        dir: PathBuf,
+    },
+    /// Import an mbox file, a message or a folder of messages into a mailbox
+    #[command(after_help = help::IMPORT)]
+    Import {
+        /// The mailbox, by its address or id
+        mailbox: String,
+        /// An mbox file, a message (.eml), or a folder of messages such as a Maildir
+        path: PathBuf,
+    },
+    /// Rebuild the search index from the stored messages
+    #[command(after_help = help::REINDEX)]
+    Reindex,
+    /// Connect an MCP client that starts programs to a running server
+    #[command(after_help = help::MCP)]
+    Mcp(Mcp),
+    /// Print the OpenAPI document
+    #[command(after_help = help::OPENAPI)]
     Openapi {
-        /// Prints that of the keyless interface.
+        /// Print the document of the keyless API instead
         #[arg(long)]
         agent: bool,
     },
-    /// Prints completions for a shell.
+    /// Print a completion script for a shell
+    #[command(after_help = help::COMPLETIONS)]
     Completions {
-        /// The shell.
+        /// The shell
         shell: Shell,
     },
-    /// Saves everything but the master key into a new folder, also while the service runs.
-    Backup {
-        /// The folder, which must not exist yet or be empty.
-        dir: PathBuf,
-    },
-    /// Brings an mbox file, a message or a folder of messages into a mailbox, also while the service runs.
-    Import {
-        /// The mailbox, by its address or id.
-        mailbox: String,
-        /// An mbox file, a message, or a folder of them.
-        path: PathBuf,
-    },
-    /// Lets a client that speaks the Model Context Protocol over standard input and output reach a running service.
-    Mcp(Mcp),
-    /// Makes the index for search anew from the stored mail, also while the service runs.
-    Reindex,
-    /// Fills an empty store from a backup.
-    Restore {
-        /// The folder of the backup.
-        dir: PathBuf,
+    /// Print the manual page, or write the pages of all commands to a folder
+    #[command(after_help = help::MAN)]
+    Man {
+        /// Write one page per command to this folder
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
 }
 
-/// Options of `mcp`. The key is read from the environment variable `AGENT_MAILBOX_API_KEY`, unless there is a file.
+/// Options of `mcp`.
 #[derive(Debug, Args)]
 pub struct Mcp {
-    /// The service's address.
+    /// The server's URL
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub url: String,
-    /// What the client gets to see: full or agent-inbox.
-    #[arg(long)]
+    /// Which tools the client gets: assistant, agent-inbox or full [default: assistant]
+    #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
-    /// Reads the API key from this file instead of `AGENT_MAILBOX_API_KEY`.
+    /// Read the API key from this file instead of the variable AGENT_MAILBOX_API_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }
@@ -88,7 +132,7 @@ pub struct Mcp {
 /// Options of `serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// What this process does, separated by commas.
+    /// What this process does, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ServeRole::Api, ServeRole::Smtp, ServeRole::Worker])]
     pub roles: Vec<ServeRole>,
 }
@@ -102,289 +146,130 @@ impl Default for Serve {
 /// What a process can do for the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServeRole {
-    /// Answers over HTTP.
+    /// Answer HTTP requests: API, console and MCP
     Api,
-    /// Takes mail in.
+    /// Receive mail by SMTP and LMTP
     Smtp,
-    /// Does what nobody asks for: ends what has had its time, keeps an eye on the stores.
+    /// Run the background work: sending, webhooks, triage, clean-up
     Worker,
-}
-
-/// What operators do.
-#[derive(Debug, Subcommand)]
-pub enum Admin {
-    /// Accounts.
-    #[command(subcommand)]
-    Account(Account),
-    /// API keys.
-    #[command(subcommand)]
-    Key(Key),
-    /// Workspaces.
-    #[command(subcommand)]
-    Workspace(Workspace),
-    /// Payouts to affiliates.
-    #[command(subcommand)]
-    Payout(Payout),
-    /// The keys that domains sign mail with.
-    #[command(subcommand)]
-    Dkim(Dkim),
-    /// Payments of the keyless interface.
-    #[command(subcommand)]
-    Payments(Payments),
-    /// Shows what became of a message: where it arrived, and how far it has come on its way out.
-    Trace {
-        /// Its Message-ID, the id of one of its emails, or its id in the queue.
-        id: String,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-impl Admin {
-    /// Whether the output is JSON.
-    pub const fn json(&self) -> bool {
-        match self {
-            Self::Account(Account::Create { json, .. })
-            | Self::Key(Key::Create { json, .. } | Key::List { json, .. } | Key::Revoke { json, .. })
-            | Self::Workspace(Workspace::List { json } | Workspace::SetPlan { json, .. })
-            | Self::Payout(Payout::Add { json, .. })
-            | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. })
-            | Self::Payments(Payments::List { json, .. } | Payments::Totals { json })
-            | Self::Trace { json, .. } => *json,
-        }
-    }
-}
-
-/// What can be done with the keys of domains.
-#[derive(Debug, Subcommand)]
-pub enum Dkim {
-    /// Shows the TXT records to publish, and which of them were seen in DNS.
-    List {
-        /// One of this server's domains, or a custom one; all of the server's if left out.
-        #[arg(long)]
-        domain: Option<String>,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Makes the next keys of a domain. They sign as soon as they are seen in DNS; the old record stays until the next turn.
-    Rotate {
-        /// One of this server's domains, or a custom one.
-        #[arg(long)]
-        domain: String,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What can be done with accounts.
-#[derive(Debug, Subcommand)]
-pub enum Account {
-    /// Makes an account with a workspace of its own.
-    Create {
-        /// The address to log in with.
-        #[arg(long)]
-        email: String,
-        /// Takes the password from the first line of standard input; a terminal is asked for it.
-        #[arg(long, required = true)]
-        password_stdin: bool,
-        /// The name of the workspace.
-        #[arg(long, value_name = "NAME")]
-        workspace_name: Option<String>,
-        /// The plan of the workspace: free, developer or enterprise.
-        #[arg(long, default_value = "free", value_parser = Plan::from_str)]
-        plan: Plan,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What can be done with keys.
-#[derive(Debug, Subcommand)]
-pub enum Key {
-    /// Makes an API key and shows it, this once.
-    Create {
-        /// The id of the workspace, or the address of an account that has one.
-        #[arg(long)]
-        workspace: String,
-        /// What the key is for.
-        #[arg(long, default_value = "command line")]
-        name: String,
-        /// What the key may do: admin or member.
-        #[arg(long, default_value = "admin", value_parser = Role::from_str)]
-        role: Role,
-        /// How long the key works, such as 30d, 12h, 15m or 1s; for ever if left out.
-        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-        expires_in: Option<i64>,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Lists the keys of a workspace, without their secrets.
-    List {
-        /// The id of the workspace, or the address of an account that has one.
-        #[arg(long)]
-        workspace: String,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Ends an API key within a second.
-    Revoke {
-        /// The id of the key.
-        id: String,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What can be done with workspaces.
-#[derive(Debug, Subcommand)]
-pub enum Workspace {
-    /// Lists all workspaces.
-    List {
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Moves a workspace to another plan.
-    SetPlan {
-        /// The id of the workspace, or the address of an account that has one.
-        workspace: String,
-        /// The plan: free, developer or enterprise.
-        #[arg(value_parser = Plan::from_str)]
-        plan: Plan,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What is told about payments of the keyless interface.
-#[derive(Debug, Subcommand)]
-pub enum Payments {
-    /// Lists payments, newest first.
-    List {
-        /// Only those in this state: settling, pending, settled (paid for and not done yet), fulfilled or failed.
-        #[arg(long, value_parser = PaymentState::from_str)]
-        state: Option<PaymentState>,
-        /// Only those of this wallet.
-        #[arg(long)]
-        payer: Option<String>,
-        /// How many at most.
-        #[arg(long, default_value_t = 100)]
-        limit: u32,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Shows how many payments are in each state, and how much they are together.
-    Totals {
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What can be done with payouts.
-#[derive(Debug, Subcommand)]
-pub enum Payout {
-    /// Notes a payout to an affiliate; a paid one settles the commissions of its period.
-    Add {
-        /// The id of the affiliate's workspace, or the address of an account that has one.
-        #[arg(long)]
-        workspace: String,
-        /// The amount.
-        #[arg(long)]
-        amount_cents: i64,
-        /// The currency, as three letters.
-        #[arg(long)]
-        currency: String,
-        /// Where it stands: pending, paid or failed.
-        #[arg(long, value_parser = PayoutStatus::from_str)]
-        status: PayoutStatus,
-        /// The first moment that it pays for, such as 2026-07-01T00:00:00Z.
-        #[arg(long, value_name = "TIME", value_parser = Timestamp::from_str)]
-        period_start: Timestamp,
-        /// The moment after the last one that it pays for.
-        #[arg(long, value_name = "TIME", value_parser = Timestamp::from_str)]
-        period_end: Timestamp,
-        /// The operator's own reference.
-        #[arg(long)]
-        reference: Option<String>,
-        /// Answers in JSON.
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// What can be done with the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Finds mistakes.
+    /// Check the configuration and list all mistakes
     Check,
-    /// Prints every option with the value in force, without secrets.
+    /// Print every option with the value in force and where it is set, without secrets
     Show,
 }
 
-/// A duration such as `30d`, `12h`, `15m` or `1s`, in seconds.
-fn parse_duration(text: &str) -> Result<i64, String> {
-    let expected = || "expected a whole number with s, m, h or d, such as 30d".to_owned();
-    let unit = text.chars().next_back().ok_or_else(expected)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return Err(expected()),
+/// The whole command line, as help, completions and manual pages show it.
+pub fn command() -> clap::Command {
+    help::with_groups(Cli::command())
+}
+
+/// Reads the command line. `Err` is the exit code when there is nothing to run: help was asked for, or something is
+/// wrong.
+pub fn parse() -> Result<Cli, ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let matches = command().color(help_colors(&arguments)).try_get_matches_from(&arguments);
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let refused = match parsed {
+        Ok(cli) => {
+            output::set_style(Style { json: cli.json, color: cli.color });
+            return Ok(cli);
+        }
+        Err(refused) => refused,
     };
-    let digits = &text[..text.len() - 1];
-    let number =
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok()).flatten();
-    let number = number.filter(|number| *number > 0).ok_or_else(expected)?;
-    // A thousand years are enough, and adding them to the current time cannot overflow.
-    number
-        .checked_mul(seconds)
-        .filter(|total| *total <= 1000 * 366 * 86_400)
-        .ok_or_else(|| "is too long".to_owned())
+    if refused.use_stderr() && arguments.iter().any(|argument| argument == "--json") {
+        output::set_style(Style { json: true, color: ColorWhen::Never });
+        output::failure(&usage_failure(&refused));
+    } else {
+        // A closed pipe: help was cut short.
+        let _ = refused.print();
+    }
+    Err(ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(2)))
+}
+
+/// A mistake on the command line, for programs.
+fn usage_failure(refused: &clap::Error) -> Failure {
+    let text = refused.render().to_string();
+    let mut parts = text.trim().splitn(2, "\n\n");
+    let message = parts.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let message = match refused.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            "A command is missing".to_owned()
+        }
+        _ => message,
+    };
+    let fix = parts.next().map(str::trim).filter(|_| refused.kind() != ErrorKind::MissingSubcommand);
+    let fix = fix
+        .map(|fix| fix.trim_start_matches("tip: "))
+        .filter(|fix| fix.len() < 500)
+        .unwrap_or("Add --help to see commands and options.");
+    Failure::new(message).with_code("usage").with_fix(fix)
+}
+
+/// Colours of help and of errors about the command line, which are printed before the options are known.
+fn help_colors(arguments: &[OsString]) -> ColorChoice {
+    let mut chosen = ColorChoice::Auto;
+    for (index, argument) in arguments.iter().enumerate() {
+        let value = match argument.to_str() {
+            Some("--color") => arguments.get(index + 1).map(OsString::as_os_str),
+            Some(text) => text.strip_prefix("--color=").map(OsStr::new),
+            None => None,
+        };
+        chosen = match value.and_then(OsStr::to_str) {
+            Some("always") => ColorChoice::Always,
+            Some("never") => ColorChoice::Never,
+            _ => chosen,
+        };
+    }
+    chosen
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    /// Everything explains itself: each command and option has a text, and each command an example.
+    #[test]
+    fn every_command_and_option_has_help() {
+        fn check(command: &clap::Command, path: &str) {
+            assert!(command.get_about().is_some(), "{path}");
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{path}: {}", argument.get_id());
+            }
+            let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let has_example = example.contains("agent-mailbox ");
+            assert!(has_example || path.matches(' ').count() > 1 || path == " config check", "{path}");
+            for inner in command.get_subcommands() {
+                check(inner, &format!("{path} {}", inner.get_name()));
+            }
+        }
+        for inner in command().get_subcommands() {
+            check(inner, &format!(" {}", inner.get_name()));
+        }
     }
 
     #[test]
-    fn durations_are_understood() {
-        for (text, seconds) in [("1s", 1), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000)] {
-            assert_eq!(parse_duration(text), Ok(seconds), "{text}");
-        }
-        for text in [
-            "",
-            "s",
-            "10",
-            "0s",
-            "-1s",
-            "+1s",
-            "1.5h",
-            "1w",
-            "1 d",
-            "99999999999999999999d",
-            "999999999d",
-            "1é",
-        ] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
+    fn every_command_is_in_a_group() {
+        let mut built = command();
+        built.build();
+        let mut grouped: Vec<&str> =
+            help::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut all: Vec<&str> = built.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+        let help = command().render_help().to_string();
+        assert!(help.contains("Run the server (the default command)"), "{help}");
+        assert!(help.contains("Global options:"), "{help}");
     }
 
     #[test]
@@ -392,9 +277,32 @@ mod tests {
         let early = Cli::parse_from(["agent-mailbox", "--data-dir", "d", "serve", "--roles", "api"]);
         assert_eq!(early.data_dir, Some(PathBuf::from("d")));
         assert!(matches!(early.command, Some(Command::Serve(Serve { roles })) if roles == [ServeRole::Api]));
-        let late = Cli::parse_from(["agent-mailbox", "doctor", "--config", "f"]);
+        let late = Cli::parse_from(["agent-mailbox", "doctor", "--config", "f", "--json"]);
         assert_eq!(late.config, Some(PathBuf::from("f")));
+        assert!(late.json);
         assert!(Cli::parse_from(["agent-mailbox"]).command.is_none());
         assert!(Cli::try_parse_from(["agent-mailbox", "serve", "--roles", "imap"]).is_err());
+    }
+
+    #[test]
+    fn colours_of_help_follow_the_option() {
+        let choice = |arguments: &[&str]| {
+            help_colors(&arguments.iter().map(OsString::from).collect::<Vec<_>>()) as ColorChoice
+        };
+        assert_eq!(choice(&["a", "--help"]), ColorChoice::Auto);
+        assert_eq!(choice(&["a", "--color", "never", "--help"]), ColorChoice::Never);
+        assert_eq!(choice(&["a", "--color=always"]), ColorChoice::Always);
+        assert_eq!(choice(&["a", "--color"]), ColorChoice::Auto);
+    }
+
+    #[test]
+    fn a_mistake_is_told_to_programs() {
+        let refused = command().try_get_matches_from(["agent-mailbox", "docter"]).unwrap_err();
+        let told = usage_failure(&refused).to_json();
+        assert_eq!(told["code"], "usage");
+        assert!(told["error"].as_str().unwrap().contains("docter"), "{told}");
+        assert!(told["fix"].as_str().unwrap().contains("doctor"), "{told}");
+        let refused = command().try_get_matches_from(["agent-mailbox", "admin"]).unwrap_err();
+        assert_eq!(usage_failure(&refused).to_json()["error"], "A command is missing");
     }
 }

@@ -22,5 +22,5 @@ pub use self::{
     sections::{
         Embeddings, EmbeddingsProvider, Facilitator, KeySource, Log, Payments, Telegram, Telemetry, TlsFiles,
     },
-    show::show,
+    show::{show, show_json},
 };

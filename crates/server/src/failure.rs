@@ -3,7 +3,7 @@
 use std::{error::Error as StdError, fmt};
 
 use operations::{Detail, ErrorKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::config::Problem;
 
@@ -17,13 +17,22 @@ pub struct Failure {
     code: &'static str,
     details: Vec<Detail>,
     fix: Option<String>,
+    /// Figures for programs, such as how much was done before the failure.
+    values: Map<String, Value>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Failure {
     /// A failure without a code of its own.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: "failed", details: Vec::new(), fix: None, source: None }
+        Self {
+            message: message.into(),
+            code: "failed",
+            details: Vec::new(),
+            fix: None,
+            values: Map::new(),
+            source: None,
+        }
     }
 
     /// All mistakes of the configuration.
@@ -36,17 +45,32 @@ impl Failure {
             })
             .collect();
         Self {
-            message: "The configuration has mistakes".to_owned(),
             code: "configuration_invalid",
             details,
-            fix: None,
-            source: None,
+            ..Self::new("The configuration has mistakes")
+                .with_fix("Correct them where they are set; `agent-mailbox config check` checks again.")
         }
     }
 
     /// Adds a hint on what to do next.
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
+        self
+    }
+
+    /// Adds a hint, unless the failure has one.
+    pub fn or_fix(self, fix: &str) -> Self {
+        if self.fix.is_some() { self } else { self.with_fix(fix) }
+    }
+
+    /// Gives it a code of its own.
+    pub fn with_code(self, code: &'static str) -> Self {
+        Self { code, ..self }
+    }
+
+    /// Adds a figure for programs.
+    pub fn with_value(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.values.insert(name.to_owned(), value.into());
         self
     }
 
@@ -59,6 +83,9 @@ impl Failure {
         }
         if let Some(fix) = &self.fix {
             object["fix"] = json!(fix);
+        }
+        for (name, value) in &self.values {
+            object[name] = value.clone();
         }
         object
     }
@@ -96,6 +123,7 @@ impl From<operations::Error> for Failure {
             code: error.kind().code(),
             details: error.details().to_vec(),
             fix: error.fix().map(ToOwned::to_owned),
+            values: Map::new(),
             source: Some(error.into()),
         }
     }

@@ -5,7 +5,10 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::failure::{Failure, Result};
+use crate::{
+    failure::{Failure, Result},
+    port_owner,
+};
 
 /// The backlog: connections that the kernel queues until they are accepted.
 const BACKLOG: u32 = 4096;
@@ -23,10 +26,16 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener> {
     listening.map_err(|error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "Another program uses it; choose another address in the configuration or stop that one."
+                let owner = port_owner::find(address);
+                let owner = owner.map(|owner| format!(" ({owner})")).unwrap_or_default();
+                format!(
+                    "Another program uses it{owner}. Stop it, or choose another address in the configuration."
+                )
             }
-            io::ErrorKind::PermissionDenied => "Ports below 1024 need a privilege; choose a higher one.",
-            _ => "Choose an address of this machine.",
+            io::ErrorKind::PermissionDenied => {
+                "Ports below 1024 need a privilege; choose a higher one.".to_owned()
+            }
+            _ => "Choose an address of this machine.".to_owned(),
         };
         Failure::new(format!("Cannot listen on {address}: {error}")).with_fix(fix)
     })

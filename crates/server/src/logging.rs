@@ -1,6 +1,6 @@
 //! Log lines on standard error, as text or as JSON.
 
-use std::io::{self, IsTerminal};
+use std::io;
 
 use tracing::{Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
@@ -17,6 +17,7 @@ use crate::telemetry::Exporter;
 use crate::{
     config::{Log, Telemetry},
     failure::Result,
+    output,
 };
 
 /// Our own crates, whose lines are known to hold no secrets and no message content. A test compares them with the
@@ -66,9 +67,11 @@ fn start_lines(log: Log) {
 /// requests.
 fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(log: Log) -> impl Layer<S> {
     let lines = if log.json {
-        fmt::layer().json().flatten_event(true).with_writer(io::stderr).boxed()
+        fmt::layer().json().flatten_event(true).log_internal_errors(false).with_writer(io::stderr).boxed()
     } else {
-        fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
+        // A closed pipe is no reason to complain, to the same pipe, and to panic over that.
+        let lines = fmt::layer().with_ansi(output::colored_errors()).log_internal_errors(false);
+        lines.with_writer(io::stderr).boxed()
     };
     lines.with_filter(level_filter(log.level))
 }

@@ -18,7 +18,13 @@ use operations::{
     memory::LocalEmbedder,
     ports::{self, Clock, SystemClock, SystemEntropy},
 };
-use store::{Db, blobs::Blobs, system, vault::MasterKey, workspaces};
+use store::{
+    DatabaseLocation, Db,
+    blobs::{BlobLocation, Blobs},
+    system,
+    vault::MasterKey,
+    workspaces,
+};
 
 use crate::{
     config::{Config, EmbeddingsProvider, KeySource},
@@ -29,7 +35,10 @@ use crate::{
 /// Creates a folder that only its owner may enter, if it is missing.
 pub fn make_private_folder(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| Failure::new(format!("Cannot make the folder {}: {error}", path.display())))
+    made.map_err(|error| {
+        Failure::new(format!("Cannot create the folder {}: {error}", path.display()))
+            .with_fix("Create it yourself, or choose another folder with --data-dir.")
+    })
 }
 
 /// The master key. Its file is created if it is missing.
@@ -45,44 +54,104 @@ pub async fn existing_master_key(source: &KeySource) -> Result<MasterKey> {
     if let KeySource::File(path) = source
         && !path.exists()
     {
-        return Err(Failure::new(format!("There is no master key at {}", path.display()))
-            .with_fix("Put the key there that this data was protected with, readable by its owner only."));
+        return Err(Failure::new(format!("There is no master key at {}", path.display())).with_fix(
+            "Put the key of this data there, readable by its owner only, or name the right folder with --data-dir.",
+        ));
     }
     master_key(source).await
 }
 
-/// The master key of a store. Only an empty store may get a new one: with another key old data could not be read,
-/// and new data not once the right key is back.
-async fn key_of(db: &Db, source: &KeySource) -> Result<MasterKey> {
+/// The master key of a store. Only an empty store may get a new one, from the process that creates it: with another key
+/// old data could not be read, and new data not once the right key is back.
+async fn key_of(db: &Db, source: &KeySource, makes_key: bool) -> Result<MasterKey> {
     let first = db.system_read(async |tx| system::workspaces_after(tx, "", 1).await).await?;
-    let Some(workspace) = first.first() else { return master_key(source).await };
+    let Some(workspace) = first.first() else {
+        return if makes_key { master_key(source).await } else { existing_master_key(source).await };
+    };
     let key = existing_master_key(source).await?;
     let record = db.read(workspace, async |tx| workspaces::find(tx).await).await?;
     let opens = |wrapped: &[u8]| key.unwrap_key(workspace.as_str(), wrapped).is_ok();
     if record.is_some_and(|record| !opens(&record.data_key)) {
         return Err(Failure::new("This is not the master key that the data was made with")
-            .with_fix("Put the right key in its place; agent-mailbox doctor says more."));
+            .with_fix("Put the right key in its place; `agent-mailbox doctor` says more."));
     }
     Ok(key)
 }
 
-/// Opens the service next to a running server, for one command.
-pub async fn attach(config: &Config) -> Result<App> {
-    make_private_folder(&config.data_dir)?;
-    Ok(App::attach(parts(config, config.settings()).await?))
+/// Who may create a store that does not exist.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Creation {
+    /// The server does.
+    Allowed,
+    /// A command does in a new folder, if the database is empty too.
+    InNewFolder,
+    /// Other commands do not: most often the folder is mistyped.
+    Refused,
 }
 
-/// Opens the service for serving.
+/// Opens the existing store next to a running server, for one command.
+pub async fn attach(config: &Config) -> Result<App> {
+    require_store(config)?;
+    Ok(App::attach(parts(config, config.settings(), Creation::Refused).await?))
+}
+
+/// As `attach`, and creates the store if the data folder exists and is empty: whoever made that folder means it.
+pub async fn attach_or_create(config: &Config) -> Result<App> {
+    if !is_new_folder(&config.data_dir) {
+        return attach(config).await;
+    }
+    Ok(App::attach(parts(config, config.settings(), Creation::InNewFolder).await?))
+}
+
+/// Opens the service for serving. Creates the store if it does not exist.
 pub async fn start(config: &Config, settings: Settings) -> Result<App> {
-    let parts = parts(config, settings).await?;
+    let parts = parts(config, settings, Creation::Allowed).await?;
     Ok(App::start(parts, &config.data_dir.join("spending")).await?)
 }
 
-async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
+/// Fails if the files of the store do not exist, and writes nothing.
+pub fn require_store(config: &Config) -> Result<()> {
+    let missing = match (&config.database, &config.blobs) {
+        (DatabaseLocation::Sqlite(path), _) => !path.metadata().is_ok_and(|about| about.len() > 0),
+        (DatabaseLocation::Postgres(_), BlobLocation::Directory(path)) => !path.is_dir(),
+        (DatabaseLocation::Postgres(_), BlobLocation::S3(_)) => false,
+    };
+    if missing { Err(no_store(config)) } else { Ok(()) }
+}
+
+/// There is no store where a command needs one.
+fn no_store(config: &Config) -> Failure {
+    let folder = config.data_dir.display();
+    let message = match (&config.database, config.data_dir.exists()) {
+        (DatabaseLocation::Postgres(_), _) => {
+            format!("There is no Agent Mailbox store in the database, or its files are not in {folder}")
+        }
+        (DatabaseLocation::Sqlite(_), true) => format!("There is no Agent Mailbox store in {folder}"),
+        (DatabaseLocation::Sqlite(_), false) => {
+            format!("There is no Agent Mailbox store in {folder}: the folder does not exist")
+        }
+    };
+    let fix = "Name the right folder with --data-dir, or start the server there first: its first start creates the store.";
+    Failure::new(message).with_code("no_store").with_fix(fix)
+}
+
+/// Whether a folder exists and holds nothing, or nothing but a master key that was put there beforehand.
+fn is_new_folder(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries.into_iter().all(|entry| entry.is_ok_and(|entry| entry.file_name() == "master.key"))
+    })
+}
+
+async fn parts(config: &Config, settings: Settings, creation: Creation) -> Result<AppParts> {
     let clock = SystemClock;
     let db = Db::open(&config.database).await?;
+    let is_new = db.schema_version().await? == 0;
+    if is_new && creation == Creation::Refused {
+        return Err(no_store(config));
+    }
     db.migrate(clock.now()).await?;
-    let master_key = key_of(&db, &config.master_key).await?;
+    let makes_key = creation == Creation::Allowed || is_new;
+    let master_key = key_of(&db, &config.master_key, makes_key).await?;
     let blobs = Blobs::open(&config.blobs).await?;
     let inbound = &config.inbound;
     let (files, clamd) = (inbound.blocklists.clone(), inbound.clamd.clone());
@@ -133,7 +202,10 @@ fn next_hop(config: &Config) -> Result<Option<Box<dyn ports::NextHop>>> {
 
 fn relay(config: &Config) -> Result<Relay> {
     let outbound = &config.outbound;
-    let url = outbound.relay_url.clone().ok_or_else(|| Failure::new("outbound.relay_url is missing"))?;
+    let url = outbound.relay_url.clone().ok_or_else(|| {
+        Failure::new("outbound.relay_url is missing")
+            .with_fix("Set it, such as smtp://user:password@relay.example:587.")
+    })?;
     let settings = RelaySettings {
         url,
         hello: config.hostname(),
@@ -176,7 +248,8 @@ fn facilitator(config: &Config) -> Result<Option<HttpFacilitator>> {
     for (name, value) in &given.headers {
         let (name, value) = (HeaderName::try_from(name), HeaderValue::from_str(value));
         let (Ok(name), Ok(mut value)) = (name, value) else {
-            return Err(Failure::new("A header for the facilitator cannot be sent"));
+            return Err(Failure::new("A header for the payment facilitator is not valid")
+                .with_fix("Write each of payments.facilitator_headers as \"Name: value\"."));
         };
         value.set_sensitive(true);
         headers.insert(name, value);

@@ -28,6 +28,7 @@ use tokio::{
 
 use self::door::{ConnectionLimits, Door};
 pub use self::lock::ServeLock;
+use self::welcome::Welcome;
 use crate::{
     cli::{Serve, ServeRole},
     commands::invocation::Invocation,
@@ -78,7 +79,12 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
         address = %bound,
         "server ready"
     );
-    output::text(&welcome::text(&config, &app, &invocation, api, mail_address).await?);
+    let welcome = Welcome::new(&config, &app, &invocation, api, mail_address).await?;
+    if output::is_json() {
+        output::json(&welcome.to_json(&config))?;
+    } else {
+        output::text(&welcome.text());
+    }
 
     let reason = tokio::select! {
         name = signals.next() => StopReason::Signal(name),
@@ -277,7 +283,8 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::new(format!("No signals: {error}")));
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::new(format!("Cannot listen for signals: {error}")));
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 

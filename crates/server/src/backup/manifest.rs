@@ -105,7 +105,7 @@ impl Manifest {
 
     /// Writes the manifest, durably and atomically.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let failed = |error: io::Error| Failure::new(format!("The manifest cannot be written: {error}"));
+        let failed = |error: io::Error| Failure::new(format!("Cannot write the manifest: {error}"));
         let temporary = folder.join(".manifest.json");
         write_private(&temporary, &to_json(self)?).map_err(failed)?;
         fs::rename(&temporary, folder.join(MANIFEST)).map_err(failed)?;
@@ -119,7 +119,7 @@ impl Manifest {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let shown = folder.display();
-                return Err(Failure::new(format!("{shown} is no backup, or one that was not finished"))
+                return Err(Failure::new(format!("{shown} is not a backup, or an unfinished one"))
                     .with_fix("A finished backup has a file manifest.json."));
             }
             Err(error) => return Err(Failure::new(format!("Cannot read {}: {error}", path.display()))),

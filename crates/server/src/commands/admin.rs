@@ -26,52 +26,57 @@ use crate::{
 const PAGE_SIZE: i64 = 500;
 
 pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
-    let json = command.json();
     match command {
         Admin::Account(Account::Create { email, workspace_name, plan, .. }) => {
             // Read before anything is opened: people type slowly.
             let asked = email.clone();
             let password = open::blocking(move || read_password(&asked)).await?;
-            let app = open::attach(&config).await?;
+            let app = open::attach_or_create(&config).await?;
             let created =
                 admin::create_account(&app, email, password.to_string(), workspace_name, plan).await?;
-            if json {
-                output::json(&created)?;
-            } else {
-                output::line(format!("Account    {}", created.account_id));
-                output::line(format!("Workspace  {}", created.workspace_id));
-                output::line(format!("Owner      {}", created.owner_address));
-            }
+            output::result(&created, || {
+                format!(
+                    "Account    {}\nWorkspace  {}\nOwner      {}",
+                    created.account_id, created.workspace_id, created.owner_address
+                )
+            })?;
         }
         Admin::Key(command) => key(&config, command).await?,
-        Admin::Workspace(command) => workspace(&open::attach(&config).await?, command).await?,
-        Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
+        Admin::Workspace(command) => {
+            workspace(&open::attach(&config).await?, command).await.map_err(which_workspace)?
+        }
+        Admin::Payout(command) => {
+            payout(&open::attach(&config).await?, command).await.map_err(which_workspace)?
+        }
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
         Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
-        Admin::Trace { id, json } => super::trace::run(&config, &id, json).await?,
+        Admin::Trace { id } => super::trace::run(&config, &id).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn which_workspace(failure: Failure) -> Failure {
+    failure.or_fix("`agent-mailbox admin workspace list` shows all workspaces.")
 }
 
 async fn key(config: &Config, command: Key) -> Result<()> {
     let app = open::attach(config).await?;
     match command {
-        Key::Create { workspace, name, role, expires_in, json } => {
+        Key::Create { workspace, name, role, expires_in } => {
             let workspace = find_workspace(&app, workspace).await?;
-            create_key(&app, workspace, &name, role, expires_in, json).await
+            create_key(&app, workspace, &name, role, expires_in).await.map_err(which_workspace)
         }
-        Key::List { workspace, json } => {
+        Key::List { workspace } => {
             let workspace = find_workspace(&app, workspace).await?;
-            list_keys(&app, workspace, json).await
+            list_keys(&app, workspace).await.map_err(which_workspace)
         }
-        Key::Revoke { id, json } => {
-            admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await?;
-            if json {
-                output::json(&json!({ "id": id, "status": "revoked" }))
-            } else {
-                output::line(format!("Key {id} is revoked; running servers notice within a second."));
-                Ok(())
-            }
+        Key::Revoke { id } => {
+            admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await.map_err(|error| {
+                Failure::from(error).or_fix("`agent-mailbox admin key list --workspace …` shows the keys.")
+            })?;
+            output::result(&json!({ "id": id, "status": "revoked" }), || {
+                format!("Revoked {id}. Running servers refuse it within a second.")
+            })
         }
     }
 }
@@ -82,69 +87,64 @@ async fn create_key(
     name: &str,
     role: Role,
     expires_in: Option<i64>,
-    json: bool,
 ) -> Result<()> {
     let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
     let created = admin::create_key(app, workspace, name, role, expires_at).await?;
-    if json {
-        return output::json(&json!({ "id": created.api_key.id, "key": created.key }));
-    }
-    output::line(format!("Id       {}", created.api_key.id));
-    output::line(format!("Key      {}   (shown this once)", created.key));
-    if let Some(end) = expires_at {
-        output::line(format!("Expires  {end}"));
-    }
-    let url = &app.settings().public_url;
-    output::line(format!("\nTry it:  curl -H 'x-api-key: {}' {url}/api/v1/mailboxes", created.key));
-    Ok(())
+    output::result(&json!({ "id": created.api_key.id, "key": created.key }), || {
+        let expires = expires_at.map(|end| format!("Expires  {end}\n")).unwrap_or_default();
+        let url = &app.settings().public_url;
+        format!(
+            "Id       {}\nKey      {}   (copy it now: it is not shown again)\n{expires}\n\
+             Try it:  curl -H 'x-api-key: {}' {url}/api/v1/mailboxes",
+            created.api_key.id, created.key, created.key
+        )
+    })
 }
 
-async fn list_keys(app: &App, workspace: WorkspaceId, json: bool) -> Result<()> {
+async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<()> {
     let keys = admin::list_keys(app, workspace).await?;
-    if json {
-        return output::json(&keys);
-    }
     let or = |time: Option<Timestamp>, none: &str| time.map_or_else(|| none.to_owned(), |at| at.to_string());
-    for key in &keys {
-        output::line(format!(
-            "{}  {}  {:<6}  expires {:<24}  last used {:<24}  {}",
-            key.id,
-            key.hint,
-            key.role.as_str(),
-            or(key.expires_at, "never"),
-            or(key.last_used_at, "never"),
-            key.name
-        ));
-    }
-    output::line(output::plural(keys.len() as u64, "key"));
-    Ok(())
+    output::result(&keys, || {
+        let lines = keys.iter().map(|key| {
+            format!(
+                "{}  {}  {:<6}  expires {:<24}  last used {:<24}  {}\n",
+                key.id,
+                key.hint,
+                key.role.as_str(),
+                or(key.expires_at, "never"),
+                or(key.last_used_at, "never"),
+                key.name
+            )
+        });
+        lines.collect::<String>() + &output::plural(keys.len() as u64, "key")
+    })
 }
 
 async fn workspace(app: &App, command: Workspace) -> Result<()> {
     match command {
-        Workspace::List { json } => {
+        Workspace::List => {
             let workspaces = all_workspaces(app).await?;
-            if json {
-                return output::json(&workspaces);
-            }
-            for workspace in &workspaces {
-                output::line(format!(
-                    "{}  {:<10}  {:>4} mailboxes  {:>4} keys  {}",
-                    workspace.id,
-                    workspace.plan.as_str(),
-                    workspace.mailbox_count,
-                    workspace.api_key_count,
-                    workspace.name
-                ));
-            }
-            output::line(output::plural(workspaces.len() as u64, "workspace"));
-            Ok(())
+            output::result(&workspaces, || {
+                let lines = workspaces.iter().map(workspace_line);
+                lines.collect::<String>() + &output::plural(workspaces.len() as u64, "workspace")
+            })
         }
-        Workspace::SetPlan { workspace, plan, json } => {
+        Workspace::SetPlan { workspace, plan } => {
             let workspace = find_workspace(app, workspace).await?;
-            set_plan(app, workspace, plan, json).await
+            set_plan(app, workspace, plan).await
         }
     }
+}
+
+fn workspace_line(workspace: &WorkspaceSummary) -> String {
+    format!(
+        "{}  {:<10}  {:>4} mailboxes  {:>4} keys  {}\n",
+        workspace.id,
+        workspace.plan.as_str(),
+        workspace.mailbox_count,
+        workspace.api_key_count,
+        workspace.name
+    )
 }
 
 async fn all_workspaces(app: &App) -> Result<Vec<WorkspaceSummary>> {
@@ -160,95 +160,96 @@ async fn all_workspaces(app: &App) -> Result<Vec<WorkspaceSummary>> {
     }
 }
 
-async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan, json: bool) -> Result<()> {
+async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
     admin::set_plan(app, workspace.clone(), plan).await?;
-    if json {
-        return output::json(&json!({ "workspace_id": workspace, "plan": plan }));
-    }
-    output::line(format!("Workspace {workspace} is on the plan {} now.", plan.display_name()));
-    Ok(())
+    output::result(&json!({ "workspace_id": workspace, "plan": plan }), || {
+        format!("Workspace {workspace} is now on the {} plan.", plan.display_name())
+    })
 }
 
 async fn payout(app: &App, command: Payout) -> Result<()> {
-    let Payout::Add { workspace, amount_cents, currency, status, period_start, period_end, reference, json } =
+    let Payout::Add { workspace, amount_cents, currency, status, period_start, period_end, reference } =
         command;
     let workspace = find_workspace(app, workspace).await?;
     let input = NewPayout { workspace, amount_cents, currency, status, period_start, period_end, reference };
     let payout = admin::add_payout(app, input).await?;
-    if json {
-        return output::json(&payout);
-    }
-    let (cents, currency) = (payout.amount_cents, &payout.currency);
-    let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
-    output::line(format!("Payout {} of {amount} is noted as {}.", payout.id, payout.status.as_str()));
-    Ok(())
+    output::result(&payout, || {
+        let (cents, currency) = (payout.amount_cents, &payout.currency);
+        let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
+        format!("Recorded the payout {} of {amount} as {}.", payout.id, payout.status.as_str())
+    })
 }
 
 async fn dkim(app: &App, command: Dkim) -> Result<()> {
-    let (found, json) = match command {
-        Dkim::List { domain, json } => {
+    let found = match command {
+        Dkim::List { domain } => {
             let own = || app.settings().hosted_domains.clone();
             let mut found = Vec::new();
             for domain in domain.map_or_else(own, |domain| vec![domain]) {
                 found.extend(keys::list(app, &plain_domain(&domain)?).await?);
             }
-            (found, json)
+            found
         }
-        Dkim::Rotate { domain, json } => (keys::rotate(app, &plain_domain(&domain)?).await?, json),
+        Dkim::Rotate { domain } => keys::rotate(app, &plain_domain(&domain)?).await?,
     };
-    if json {
-        return output::json(&found);
-    }
-    for PublicKey { name, value, published } in found {
-        let state = if published { "seen in DNS" } else { "not seen in DNS yet" };
-        output::line(format!("{name}  TXT   ({state})\n  {value}"));
-    }
-    Ok(())
+    output::result(&found, || {
+        if found.is_empty() {
+            return "No DKIM keys yet. `agent-mailbox admin dkim rotate --domain DOMAIN` creates them."
+                .to_owned();
+        }
+        let lines = found.iter().map(|PublicKey { name, value, published }| {
+            let state = if *published { "in DNS" } else { "not in DNS yet: publish it" };
+            format!("{name}  TXT   ({state})\n  {value}")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    })
 }
 
 async fn payments(app: &App, command: Payments) -> Result<()> {
     match command {
-        Payments::List { state, payer, limit, json } => {
+        Payments::List { state, payer, limit } => {
             let found = operations::payments::list(app, state, payer.as_deref(), i64::from(limit)).await?;
-            if json {
-                return output::json(&found);
-            }
-            if found.is_empty() {
-                output::line("No payments.");
-            }
-            for payment in &found {
-                output::line(format!(
-                    "{}  {}  {:<9}  {:>9}  {}  {}  {}",
-                    payment.created_at,
-                    payment.id,
-                    payment.state.as_str(),
-                    payment.amount,
-                    payment.payer,
-                    payment.operation,
-                    payment.reason.as_deref().unwrap_or_default(),
-                ));
-            }
+            output::result(&found, || {
+                let lines = found.iter().map(|payment| {
+                    format!(
+                        "{}  {}  {:<9}  {:>9}  {}  {}  {}",
+                        payment.created_at,
+                        payment.id,
+                        payment.state.as_str(),
+                        payment.amount,
+                        payment.payer,
+                        payment.operation,
+                        payment.reason.as_deref().unwrap_or_default(),
+                    )
+                });
+                lines_or(lines, "No payments.")
+            })
         }
-        Payments::Totals { json } => {
+        Payments::Totals => {
             let totals = operations::payments::totals(app).await?;
-            if json {
-                return output::json(&totals);
-            }
-            if totals.is_empty() {
-                output::line("No payments.");
-            }
-            for total in &totals {
-                output::line(format!("{:<9}  {:>8}  {:>14}", total.state, total.count, total.amount));
-            }
+            output::result(&totals, || {
+                let lines = totals
+                    .iter()
+                    .map(|total| format!("{:<9}  {:>8}  {:>14}", total.state, total.count, total.amount));
+                lines_or(lines, "No payments.")
+            })
         }
     }
-    Ok(())
+}
+
+/// Lines of a list, or what to say when there are none.
+fn lines_or(lines: impl Iterator<Item = String>, none: &str) -> String {
+    let text = lines.collect::<Vec<_>>().join("\n");
+    if text.is_empty() { none.to_owned() } else { text }
 }
 
 /// A domain in its stored form.
 fn plain_domain(domain: &str) -> Result<String> {
     let address = mail::address::Address::parse(&format!("postmaster@{domain}"));
-    let address = address.map_err(|_| Failure::new(format!("{domain:?} is not a domain")))?;
+    let address = address.map_err(|_| {
+        Failure::new(format!("{domain:?} is not a domain"))
+            .with_fix("Give a domain such as agents.example.com.")
+    })?;
     Ok(address.domain().to_owned())
 }
 
@@ -258,7 +259,8 @@ async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
         return Ok(WorkspaceId::from(named));
     }
     let address = mail::address::Address::parse(&named).map(|address| address.as_str().to_owned());
-    let email = address.map_err(|error| Failure::new(format!("{named:?} is not an address: {error}")))?;
+    let email =
+        address.map_err(|error| Failure::new(format!("{named:?} is not an email address: {error}")))?;
     let found = app
         .db()
         .system_read(async move |tx| {
@@ -270,14 +272,14 @@ async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
         .await
         .map_err(|error: store::Error| Failure::from(error))?;
     let first = found.into_iter().next().map(|membership| membership.workspace_id);
-    first.ok_or_else(|| operations::Error::not_found("Workspace not found").into())
+    first.ok_or_else(|| which_workspace(operations::Error::not_found("Workspace not found").into()))
 }
 
 /// The first line of standard input. At a terminal there is a prompt, and no echo.
 fn read_password(email: &str) -> Result<Zeroizing<String>> {
     let stdin = io::stdin();
     let silence = if stdin.is_terminal() {
-        output::error(format!("Password for {email} (10 characters at least, not shown):"));
+        output::error(format!("Password for {email} (at least 10 characters, not shown):"));
         EchoOff::begin()
     } else {
         None
@@ -288,7 +290,8 @@ fn read_password(email: &str) -> Result<Zeroizing<String>> {
     read.map_err(|error| Failure::new(format!("The password cannot be read: {error}")))?;
     let password = Zeroizing::new(line.trim_end_matches(['\n', '\r']).to_owned());
     if password.is_empty() {
-        return Err(Failure::new("There is no password on standard input"));
+        return Err(Failure::new("There is no password on standard input")
+            .with_fix("Pipe it into the command, or run the command on a terminal, which asks for it."));
     }
     Ok(password)
 }

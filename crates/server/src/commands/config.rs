@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::{
     cli::ConfigCommand,
-    config::{Config, Sources, show},
+    config::{Config, Sources, show, show_json},
     failure::{Failure, Result},
     output,
 };
@@ -13,8 +15,9 @@ pub(super) fn run(command: &ConfigCommand, sources: &Sources) -> Result<ExitCode
     match command {
         ConfigCommand::Check => {
             load(sources)?;
-            output::line("The configuration is fine.");
+            output::result(&json!({ "ok": true }), || "The configuration is fine.".to_owned())?;
         }
+        ConfigCommand::Show if output::is_json() => output::json(&show_json(sources))?,
         ConfigCommand::Show => output::text(&show(sources)),
     }
     Ok(ExitCode::SUCCESS)

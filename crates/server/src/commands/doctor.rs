@@ -1,6 +1,7 @@
 //! `doctor`: checks everything the service needs, changes nothing, and prints one line for each check.
 
 mod checks;
+mod listeners;
 mod report;
 
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ pub(super) fn run(sources: &Sources) -> Result<ExitCode> {
     let mut report = Report::default();
     match Config::load(sources) {
         Ok(config) => {
-            report.ok("configuration: no mistakes");
+            report.ok("configuration", "no mistakes");
             in_runtime(async {
                 checks::all(&config, &mut report).await;
                 Ok(())
@@ -24,10 +25,10 @@ pub(super) fn run(sources: &Sources) -> Result<ExitCode> {
         }
         Err(problems) => {
             for problem in problems {
-                report.fail(format!("configuration: {problem}"));
+                report.fail("configuration", problem);
             }
-            report.warn("the rest can be looked at when the configuration is right");
+            report.warn("configuration", "correct it first; the other checks need it");
         }
     }
-    Ok(report.conclude())
+    report.conclude()
 }

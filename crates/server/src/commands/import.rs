@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use operations::{App, admin, maintenance};
+use serde_json::json;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -32,7 +33,10 @@ const MEMORY_CAPACITY_KIB: usize = 256 << 10;
 /// Imports a file or folder into the mailbox with this address or id.
 pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitCode> {
     let app = open::attach(&config).await?;
-    let target = admin::find_mailbox(&app, &mailbox).await?;
+    let target = admin::find_mailbox(&app, &mailbox).await.map_err(|error| {
+        Failure::from(error)
+            .or_fix("Give the address or the id of a mailbox on this server; the console lists them.")
+    })?;
     let total = size_of(&path)?;
     let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
     // Without statistics the planner of an empty server would scan all messages for each one.
@@ -44,16 +48,23 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     }
     statistics.abort();
     counts.progress.end();
-    if outcome.is_err() && counts.messages > 0 {
-        // For a retry it matters what is already stored.
-        output::line(format!("Imported {} before it failed.", output::plural(counts.messages, "message")));
-    }
-    outcome?;
+    // For a retry it matters what is already stored.
+    outcome.map_err(|failure| failure.with_value("imported", counts.messages)).inspect_err(|_| {
+        if counts.messages > 0 && !output::is_json() {
+            output::line(format!(
+                "Imported {} before it failed.",
+                output::plural(counts.messages, "message")
+            ));
+        }
+    })?;
     if counts.messages == 0 {
         return Err(Failure::new(format!("There are no messages in {}", path.display()))
-            .with_fix("Give an mbox file, a message, or a folder of .eml files or of a Maildir."));
+            .with_fix("Give an mbox file, a message (.eml), or a folder of messages such as a Maildir."));
     }
-    output::line(format!("Imported {}.", output::plural(counts.messages, "message")));
+    output::result(
+        &json!({ "mailbox": mailbox, "imported": counts.messages, "bytes": counts.bytes }),
+        || format!("Imported {}.", output::plural(counts.messages, "message")),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -44,16 +44,16 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
     let key = key(options.key_file.as_deref())?;
     let url = endpoint(&options.url, options.profile.as_deref())?;
     if url.scheme() == "http" && !is_local(&url) {
-        output::error(format!("Warning: the key travels to {url} without encryption. Use https."));
+        output::error(format!("Warning: the key is sent to {url} without encryption. Use https."));
     }
-    let (reason, mut hear) = mpsc::channel(MESSAGE_CAPACITY);
-    std::thread::spawn(move || read_lines(&reason));
-    let (tell, report_failure) = mpsc::channel(MESSAGE_CAPACITY);
-    let writer = std::thread::spawn(move || write_lines(report_failure));
-    let bridge = Bridge { wire: Arc::new(Wire::new(url, &key)?), tell, running: Arc::default() };
+    let (lines, mut incoming) = mpsc::channel(MESSAGE_CAPACITY);
+    std::thread::spawn(move || read_lines(&lines));
+    let (responses, outgoing) = mpsc::channel(MESSAGE_CAPACITY);
+    let writer = std::thread::spawn(move || write_lines(outgoing));
+    let bridge = Bridge { wire: Arc::new(Wire::new(url, &key)?), responses, running: Arc::default() };
     let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
     let mut tasks = JoinSet::new();
-    while let Some(line) = hear.recv().await {
+    while let Some(line) = incoming.recv().await {
         while tasks.try_join_next().is_some() {}
         let Ok(turn) = turns.clone().acquire_owned().await else { break };
         bridge.start_request(line?, &mut tasks, turn).await;
@@ -77,7 +77,7 @@ fn key(file: Option<&Path>) -> Result<String> {
     let key = text.trim();
     if key.is_empty() {
         return Err(Failure::new("There is no API key")
-            .with_fix(format!("Set {KEY_VARIABLE}, or name a file that holds the key with --key-file.")));
+            .with_fix(format!("Set {KEY_VARIABLE}, or name a file with the key: --key-file FILE.")));
     }
     Ok(key.to_owned())
 }
@@ -86,11 +86,11 @@ fn key(file: Option<&Path>) -> Result<String> {
 fn endpoint(text: &str, profile: Option<&str>) -> Result<Url> {
     let wrong = |why: String| {
         Failure::new(format!("--url: {why}"))
-            .with_fix("Give the server's address, such as https://mail.example.org.")
+            .with_fix("Give the server's URL, such as https://mail.example.com.")
     };
     let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong(format!("{text} is no address of a web server")));
+        return Err(wrong(format!("{text} is not the URL of a web server")));
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&if path.ends_with("/mcp") { path } else { format!("{path}/mcp") });
@@ -111,7 +111,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// Reads the client's messages, one per line, on a thread of its own because standard input blocks.
-fn read_lines(reason: &mpsc::Sender<Result<String>>) {
+fn read_lines(lines: &mpsc::Sender<Result<String>>) {
     let mut input = std::io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -125,15 +125,15 @@ fn read_lines(reason: &mpsc::Sender<Result<String>>) {
         };
         let failed = outcome.is_err();
         let empty = outcome.as_ref().is_ok_and(String::is_empty);
-        if !empty && (reason.blocking_send(outcome).is_err() || failed) {
+        if !empty && (lines.blocking_send(outcome).is_err() || failed) {
             return;
         }
     }
 }
 
-fn write_lines(mut report_failure: mpsc::Receiver<String>) {
+fn write_lines(mut outgoing: mpsc::Receiver<String>) {
     let mut standard_output = std::io::stdout();
-    while let Some(line) = report_failure.blocking_recv() {
+    while let Some(line) = outgoing.blocking_recv() {
         if writeln!(standard_output, "{line}").and_then(|()| standard_output.flush()).is_err() {
             return;
         }
@@ -145,7 +145,7 @@ type RunningRequests = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 struct Bridge {
     wire: Arc<Wire>,
-    tell: mpsc::Sender<String>,
+    responses: mpsc::Sender<String>,
     running: RunningRequests,
 }
 
@@ -171,17 +171,17 @@ impl Bridge {
             }
             return;
         }
-        let (wire, tell, running) = (self.wire.clone(), self.tell.clone(), self.running.clone());
+        let (wire, responses, running) = (self.wire.clone(), self.responses.clone(), self.running.clone());
         let name = id.as_ref().map(ToString::to_string);
         let registered = name.clone();
         let task = tasks.spawn(async move {
             let _turn = turn;
-            let outcome = wire.send(&message, line, &tell).await;
+            let outcome = wire.send(&message, line, &responses).await;
             if let Some(name) = name {
                 lock(&running).remove(&name);
             }
             if let (Err(outcome), Some(id)) = (outcome, id) {
-                let _ = tell.send(report_failure(&id, outcome).to_string()).await;
+                let _ = responses.send(report_failure(&id, outcome).to_string()).await;
             }
         });
         if let Some(name) = registered.filter(|_| !task.is_finished()) {
@@ -190,7 +190,7 @@ impl Bridge {
     }
 
     async fn answer(&self, message: &Value) {
-        let _ = self.tell.send(message.to_string()).await;
+        let _ = self.responses.send(message.to_string()).await;
     }
 }
 
@@ -199,7 +199,7 @@ fn report_failure(id: &Value, outcome: RequestFailure) -> Value {
     let (code, text, data) = match outcome {
         RequestFailure::Unreachable(text) => (-32000, text, None),
         RequestFailure::Refused(status, body) => {
-            let reason = body["error"].as_str().unwrap_or("no reason was given");
+            let reason = body["error"].as_str().unwrap_or("it gave no reason");
             let fix = body["fix"].as_str().unwrap_or_default();
             (
                 -32001,

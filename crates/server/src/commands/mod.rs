@@ -4,6 +4,7 @@ mod admin;
 mod backup;
 mod config;
 mod doctor;
+mod documents;
 mod import;
 pub mod invocation;
 mod mcp;
@@ -17,8 +18,6 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
 };
-
-use clap::CommandFactory;
 
 pub use self::invocation::Invocation;
 use self::{config::load, runtime::in_runtime};
@@ -51,10 +50,8 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
             output::text(&if agent { web::agent_openapi_json() } else { web::openapi_json() });
             Ok(ExitCode::SUCCESS)
         }
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "agent-mailbox", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions { shell } => documents::completions(shell),
+        Command::Man { dir } => documents::manual(dir.as_deref()),
         Command::Backup { dir } => quietly(|| in_runtime(backup::save(load(&sources)?, absolute(&dir)))),
         Command::Import { mailbox, path } => {
             quietly(|| in_runtime(import::run(load(&sources)?, mailbox, absolute(&path))))

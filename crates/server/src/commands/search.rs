@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use operations::{App, storage};
+use serde_json::json;
 
 use super::progress::Progress;
 use crate::{config::Config, failure::Result, open, output};
@@ -10,7 +11,9 @@ use crate::{config::Config, failure::Result, open, output};
 /// Rebuilds the index, also while the service runs.
 pub async fn run(config: Config) -> Result<ExitCode> {
     let count = rebuild(&open::attach(&config).await?).await?;
-    output::line(format!("Indexed {}.", output::plural(count, "message")));
+    output::result(&json!({ "indexed": count }), || {
+        format!("Indexed {}.", output::plural(count, "message"))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,15 +4,23 @@ use mail::printable;
 use model::Timestamp;
 use operations::trace::{self, Trace, TracedEmail, TracedRecipient, TracedSend};
 
-use crate::{config::Config, failure::Result, open, output};
+use crate::{
+    config::Config,
+    failure::{Failure, Result},
+    open, output,
+};
 
 /// Maximum characters shown of text from outside.
 const MAX_PRINTED_CHARS: usize = 500;
 
-pub(super) async fn run(config: &Config, named: &str, json: bool) -> Result<()> {
+pub(super) async fn run(config: &Config, named: &str) -> Result<()> {
     let app = open::attach(config).await?;
-    let found = trace::find(&app, named).await?;
-    if json {
+    let found = trace::find(&app, named).await.map_err(|error| {
+        Failure::from(error).or_fix(
+            "Give a Message-ID, an email id or a queue id. A message that was refused was never stored: the log has it.",
+        )
+    })?;
+    if output::is_json() {
         return output::json(&found);
     }
     show(&found);
@@ -37,7 +45,7 @@ fn show(found: &Trace) {
 fn email_lines(email: &TracedEmail) -> String {
     let authentication = &email.sender_authentication;
     let what = if email.outgoing { "Written" } else { "Arrived" };
-    let scan = email.scan_status.map_or("waiting", |status| status.as_str());
+    let scan = email.scan_status.map_or("pending", |status| status.as_str());
     format!(
         "\n{what}  {}  in {}\n  email      {}\n  mailbox    {} of workspace {}\n  folder     {}\n  \
          from       {}\n  to         {}\n  size       {}\n  scan       {scan}\n  \
@@ -59,7 +67,7 @@ fn email_lines(email: &TracedEmail) -> String {
 
 fn send_lines(send: &TracedSend) -> String {
     format!(
-        "\nSent     {}  from {}\n  queue id   {} ({})\n  workspace  {}\n  tried      until {}",
+        "\nSent     {}  from {}\n  queue id   {} ({})\n  workspace  {}\n  retried    until {}",
         send.queued_at,
         send.from.as_deref().unwrap_or("<>"),
         send.queue_id,
@@ -77,8 +85,8 @@ fn recipient_lines(recipient: &TracedRecipient) -> String {
         recipient.state.as_str(),
         recipient.destination,
         output::plural(recipient.attempts.unsigned_abs(), "attempt"),
-        when("the last", recipient.last_attempt_at),
-        when("the next", recipient.next_attempt_at),
-        printable(recipient.last_reply.as_deref().unwrap_or("no answer yet"), MAX_PRINTED_CHARS),
+        when("last attempt", recipient.last_attempt_at),
+        when("next attempt", recipient.next_attempt_at),
+        printable(recipient.last_reply.as_deref().unwrap_or("no reply yet"), MAX_PRINTED_CHARS),
     )
 }

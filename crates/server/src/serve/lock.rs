@@ -2,8 +2,9 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     os::unix::fs::OpenOptionsExt,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,7 @@ use store::DatabaseLocation;
 use crate::{
     config::Config,
     failure::{Failure, Result},
+    port_owner::LOCK_FILE,
 };
 
 /// How long to wait for a server that is shutting down, and the interval between attempts.
@@ -31,7 +33,7 @@ impl ServeLock {
         if matches!(config.database, DatabaseLocation::Postgres(_)) {
             return Ok(Self { _file: None });
         }
-        let path = config.data_dir.join("serve.lock");
+        let path = config.data_dir.join(LOCK_FILE);
         let lock_failure = |error| Failure::new(format!("Cannot lock {}: {error}", path.display()));
         let opened =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -53,14 +55,32 @@ impl ServeLock {
     }
 }
 
-fn already_locked(config: &Config, file: File) -> Failure {
-    let mut text = String::new();
-    let read = file.take(20).read_to_string(&mut text);
-    let who = match read {
-        Ok(_) if !text.trim().is_empty() => format!("process {}", text.trim()),
-        _ => "another process".to_owned(),
+/// The process that serves a data folder on SQLite, if there is one. Fails where this user may not look.
+pub fn serving_process(data_dir: &Path) -> std::io::Result<Option<String>> {
+    let file = match OpenOptions::new().read(true).write(true).open(data_dir.join(LOCK_FILE)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
     };
-    Failure::new(format!("{} is already served by {who}", config.data_dir.display())).with_fix(
+    // A lock that is taken here is released at once: a server that starts meanwhile waits for it.
+    match file.try_lock() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(owner(file))),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn already_locked(config: &Config, file: File) -> Failure {
+    let folder = config.data_dir.display();
+    Failure::new(format!("{folder} is already served by {}", owner(file))).with_fix(
         "Stop it first, choose another --data-dir, or use PostgreSQL, which several servers can share.",
     )
+}
+
+/// The process that a lock's file names.
+fn owner(file: File) -> String {
+    let mut text = String::new();
+    match file.take(20).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => format!("process {}", text.trim()),
+        _ => "another process".to_owned(),
+    }
 }

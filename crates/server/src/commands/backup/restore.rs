@@ -8,6 +8,7 @@ use std::{
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use operations::ports::{Clock, SystemClock};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::{
     Db,
@@ -33,9 +34,8 @@ pub async fn restore(config: Config, dir: PathBuf) -> Result<ExitCode> {
     let key = open::existing_master_key(&config.master_key).await?;
     manifest.verify(&key)?;
     if manifest.schema_version > Db::newest_schema() {
-        return Err(
-            Failure::new("This backup was made by a newer program").with_fix("Restore it with that one.")
-        );
+        return Err(Failure::new("This backup was made by a newer version of Agent Mailbox")
+            .with_fix("Restore it with that version or a newer one."));
     }
     check_files(&dir, &manifest).await?;
     open::make_private_folder(&config.data_dir)?;
@@ -51,15 +51,21 @@ pub async fn restore(config: Config, dir: PathBuf) -> Result<ExitCode> {
     // The search index is not in the backup: it is rebuilt from the messages, and differs between engines.
     search::rebuild(&open::attach(&config).await?).await?;
     let rows = manifest.tables.iter().map(|table| table.rows).sum();
-    output::line(format!(
-        "Restored {} of {} and {} from {} into {} in {:.1} s.",
-        output::plural(rows, "row"),
-        output::plural(manifest.tables.len() as u64, "table"),
-        output::plural(blobs, "blob"),
-        manifest.made_at,
-        db.engine_name(),
-        started.elapsed().as_secs_f64()
-    ));
+    let seconds = started.elapsed().as_secs_f64();
+    let value = json!({
+        "dir": dir, "rows": rows, "tables": manifest.tables.len(), "blobs": blobs, "engine": db.engine_name(),
+        "made_at": manifest.made_at, "seconds": seconds,
+    });
+    output::result(&value, || {
+        format!(
+            "Restored {} of {} and {} from {} into {} in {seconds:.1} s.",
+            output::plural(rows, "row"),
+            output::plural(manifest.tables.len() as u64, "table"),
+            output::plural(blobs, "blob"),
+            manifest.made_at,
+            db.engine_name(),
+        )
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,9 +80,8 @@ async fn check_files(dir: &Path, manifest: &Manifest) -> Result<()> {
 
 async fn require_empty(db: &Db, manifest: &Manifest) -> Result<()> {
     if let Some(table) = dump::first_filled_table(db).await? {
-        return Err(Failure::new(format!("The store is not empty: its table {table} has rows")).with_fix(
-            "A backup is restored into an empty store only, so that nothing is mixed up or lost.",
-        ));
+        return Err(Failure::new(format!("The store is not empty: its table {table} has rows"))
+            .with_fix("Restore into an empty store, such as a new --data-dir with the master key in it."));
     }
     let version = db.schema_version().await?;
     if version > manifest.schema_version {

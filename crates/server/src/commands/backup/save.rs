@@ -10,6 +10,7 @@ use std::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::WorkspaceId;
 use operations::ports::{Clock, SystemClock};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::{
     Db,
@@ -33,8 +34,9 @@ use crate::{
 /// Saves everything to a folder.
 pub async fn save(config: Config, dir: PathBuf) -> Result<ExitCode> {
     let started = Instant::now();
+    // An empty backup would be noticed too late.
+    open::require_store(&config)?;
     let key = open::existing_master_key(&config.master_key).await?;
-    refuse_missing(&config)?;
     let db = Db::open(&config.database).await?;
     let from = Blobs::open(&config.blobs).await?;
     prepare(&dir)?;
@@ -59,40 +61,36 @@ pub async fn save(config: Config, dir: PathBuf) -> Result<ExitCode> {
         described.write(&folder)
     })
     .await?;
-    report(&manifest, &dir, started);
+    report(&manifest, &dir, started)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(manifest: &Manifest, dir: &Path, started: Instant) {
+fn report(manifest: &Manifest, dir: &Path, started: Instant) -> Result<()> {
     let rows = manifest.tables.iter().map(|table| table.rows).sum();
-    output::line(format!(
-        "Saved {} of {} and {} ({}) to {} in {:.1} s.",
-        output::plural(rows, "row"),
-        output::plural(manifest.tables.len() as u64, "table"),
-        output::plural(manifest.blobs.count, "blob"),
-        output::bytes(manifest.blobs.total_bytes),
-        dir.display(),
-        started.elapsed().as_secs_f64()
-    ));
-    output::line(
-        "The master key is not in it and cannot be made again: keep a copy of it in another safe place.",
-    );
-}
-
-/// Refuses a missing store: an empty backup would be noticed too late.
-fn refuse_missing(config: &Config) -> Result<()> {
-    if let store::DatabaseLocation::Sqlite(path) = &config.database
-        && !path.exists()
-    {
-        return Err(Failure::new(format!("There is nothing to save: {} does not exist", path.display())));
-    }
-    Ok(())
+    let seconds = started.elapsed().as_secs_f64();
+    let value = json!({
+        "dir": dir, "rows": rows, "tables": manifest.tables.len(), "blobs": manifest.blobs.count,
+        "blob_bytes": manifest.blobs.total_bytes, "engine": manifest.engine, "made_at": manifest.made_at,
+        "schema_version": manifest.schema_version, "seconds": seconds,
+    });
+    output::result(&value, || {
+        format!(
+            "Saved {} of {} and {} ({}) to {} in {seconds:.1} s.\n\
+             The master key is not part of the backup, and the backup cannot be read without it: keep a copy of the \
+             key in another safe place.",
+            output::plural(rows, "row"),
+            output::plural(manifest.tables.len() as u64, "table"),
+            output::plural(manifest.blobs.count, "blob"),
+            output::bytes(manifest.blobs.total_bytes),
+            dir.display(),
+        )
+    })
 }
 
 fn prepare(dir: &Path) -> Result<()> {
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::new(format!("{} is not empty", dir.display()))
-            .with_fix("Give each backup a folder of its own."));
+            .with_fix("Choose a new folder for each backup."));
     }
     open::make_private_folder(&dir.join(TABLES))?;
     open::make_private_folder(&dir.join(BLOBS))

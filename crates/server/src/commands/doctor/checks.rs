@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::SocketAddr,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
@@ -16,7 +15,7 @@ use store::{
     vault::MasterKey,
 };
 
-use super::{super::probe, report::Report};
+use super::{listeners, report::Report};
 use crate::{
     config::{Config, KeySource},
     open, output,
@@ -50,7 +49,7 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
         search_index(db, report).await;
     }
     blobs(config, folder, report).await;
-    listeners(config, report).await;
+    listeners::check(config, report).await;
     public_url(config, report);
     language_model(config, report).await;
     clock(db.as_ref(), report).await;
@@ -59,13 +58,13 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
 /// Whether the language model responds.
 async fn language_model(config: &Config, report: &mut Report) {
     let Some(settings) = &config.ai else {
-        report.ok("language model: none is configured; what needs one answers 503");
+        report.ok("language model", "not configured; what needs one answers 503 ai_unavailable");
         return;
     };
     let model = &settings.model;
     match adapters::language_model::HttpAssistant::new(settings.clone()).probe().await {
-        Ok(()) => report.ok(format!("language model: {model} answers")),
-        Err(reason) => report.fail(format!("language model: {model}: {reason}")),
+        Ok(()) => report.ok("language model", format!("{model} answers")),
+        Err(reason) => report.fail("language model", format!("{model} does not answer: {reason}")),
     }
 }
 
@@ -76,28 +75,29 @@ fn data_dir(config: &Config, report: &mut Report) -> bool {
     let about = match fs::metadata(path) {
         Ok(about) => about,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            report.ok(format!("data folder: {shown} is not there yet; the first start makes it"));
+            report.ok("data folder", format!("{shown} does not exist yet; the first start creates it"));
             return false;
         }
         Err(error) => {
-            report.fail(format!("data folder: {shown} cannot be looked at: {error}"));
+            report.fail("data folder", format!("{shown} cannot be read: {error}"));
             return false;
         }
     };
     if !about.is_dir() {
-        report.fail(format!("data folder: {shown} is not a folder"));
+        report.fail("data folder", format!("{shown} is not a folder"));
         return false;
     }
     match try_to_write(path) {
-        Ok(()) => report.ok(format!("data folder: {shown} can be written to")),
-        Err(error) => report.fail(format!("data folder: {shown} cannot be written to: {error}")),
+        Ok(()) => report.ok("data folder", format!("{shown} is writable")),
+        Err(error) => report.fail("data folder", format!("{shown} is not writable: {error}")),
     }
     if about.mode() & 0o077 != 0 {
-        report.warn(format!("data folder: other users of this machine may enter it; run chmod 700 {shown}"));
+        report
+            .warn("data folder", format!("other users of this machine can read it; run `chmod 700 {shown}`"));
     }
     match rustix::fs::statvfs(path) {
         Ok(space) => free_space(space.f_bavail.saturating_mul(space.f_frsize), report),
-        Err(error) => report.warn(format!("free space: cannot be told: {error}")),
+        Err(error) => report.warn("free space", format!("unknown: {error}")),
     }
     true
 }
@@ -112,11 +112,11 @@ fn try_to_write(folder: &Path) -> std::io::Result<()> {
 fn free_space(free: u64, report: &mut Report) {
     let shown = output::bytes(free);
     if free < MIN_SPACE_BYTES {
-        report.fail(format!("free space: only {shown} left"));
+        report.fail("free space", format!("only {shown} left; make room"));
     } else if free < LOW_SPACE_BYTES {
-        report.warn(format!("free space: only {shown} left"));
+        report.warn("free space", format!("only {shown} left; make room"));
     } else {
-        report.ok(format!("free space: {shown}"));
+        report.ok("free space", &shown);
     }
 }
 
@@ -125,13 +125,13 @@ async fn database(config: &Config, report: &mut Report) -> Option<Db> {
     if let DatabaseLocation::Sqlite(path) = &config.database
         && !path.exists()
     {
-        report.ok(format!("database: {} is not there yet; the first start makes it", path.display()));
+        report.ok("database", format!("{} does not exist yet; the first start creates it", path.display()));
         return None;
     }
     let db = match Db::open(&config.database).await {
         Ok(db) => db,
         Err(error) => {
-            report.fail(format!("database: {error}"));
+            report.fail("database", &error);
             return None;
         }
     };
@@ -140,27 +140,27 @@ async fn database(config: &Config, report: &mut Report) -> Option<Db> {
     let has_tables = match db.schema_version().await {
         Ok(0) => {
             report
-                .ok(format!("database: {engine} answers; it is empty, and the first start makes the tables"));
+                .ok("database", format!("{engine} answers and is empty; the first start creates the tables"));
             false
         }
         Ok(version) if version > newest => {
-            report.fail(format!(
-                "database: {engine} has schema version {version}, this program knows up to {newest}: run a newer one"
+            report.fail("database", format!("{engine} has schema version {version}, this program knows up to {newest}; run a newer version"
             ));
             false
         }
         Ok(version) if version < newest => {
-            report.warn(format!(
-                "database: {engine} has schema version {version}; the next start brings it to {newest}"
-            ));
+            report.warn(
+                "database",
+                format!("{engine} has schema version {version}; the next start migrates it to {newest}"),
+            );
             true
         }
         Ok(version) => {
-            report.ok(format!("database: {engine} answers, schema version {version}"));
+            report.ok("database", format!("{engine} answers, schema version {version}"));
             true
         }
         Err(error) => {
-            report.fail(format!("database: {error}"));
+            report.fail("database", &error);
             false
         }
     };
@@ -174,23 +174,24 @@ async fn role(db: &Db, report: &mut Report) {
         return;
     }
     match read(db, async |tx| system::bypasses_row_security(tx).await).await {
-        Ok(false) => report.ok("database role: row-level security applies to it"),
+        Ok(false) => report.ok("database role", "row-level security applies"),
         Ok(true) => report.fail(
-            "database role: a superuser or one with BYPASSRLS, to which row-level security does not apply; \
+            "database role",
+            "it is a superuser or has BYPASSRLS, so row-level security does not apply; \
              use an ordinary role that owns the database",
         ),
-        Err(error) => report.fail(format!("database role: {error}")),
+        Err(error) => report.fail("database role", &error),
     }
 }
 
 async fn count_workspaces(db: &Db, report: &mut Report) -> i64 {
     match read(db, async |tx| system::counts(tx).await).await {
         Ok((accounts, workspaces)) => {
-            report.ok(format!("accounts: {accounts}, workspaces: {workspaces}"));
+            report.ok("accounts", format!("{accounts}, workspaces: {workspaces}"));
             workspaces
         }
         Err(error) => {
-            report.fail(format!("accounts: {error}"));
+            report.fail("accounts", &error);
             0
         }
     }
@@ -199,26 +200,29 @@ async fn count_workspaces(db: &Db, report: &mut Report) -> i64 {
 /// The master key, if it is usable.
 async fn master_key(config: &Config, workspaces: i64, report: &mut Report) -> Option<MasterKey> {
     let KeySource::File(path) = &config.master_key else {
-        report.ok("master key: given by the configuration");
+        report.ok("master key", "set in the configuration");
         return open::master_key(&config.master_key).await.ok();
     };
     let shown = path.display();
     if !path.exists() {
         if workspaces > 0 {
-            report.fail(format!("master key: {shown} is missing, and without it no stored data can be read"));
+            report.fail(
+                "master key",
+                format!("{shown} is missing, and stored data cannot be read without it; put the key back"),
+            );
         } else {
-            report.ok(format!("master key: {shown} is not there yet; the first start makes it"));
+            report.ok("master key", format!("{shown} does not exist yet; the first start creates it"));
         }
         return None;
     }
     match open::master_key(&config.master_key).await {
         Ok(key) => {
             let mode = fs::metadata(path).map_or(0, |about| about.permissions().mode() & 0o777);
-            report.ok(format!("master key: {shown}, mode {mode:04o}; keep a copy of it in a safe place"));
+            report.ok("master key", format!("{shown}, mode {mode:04o}; keep a copy of it in a safe place"));
             Some(key)
         }
         Err(failure) => {
-            report.fail(format!("master key: {failure}"));
+            report.fail("master key", &failure);
             None
         }
     }
@@ -242,14 +246,13 @@ async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
         read(db, async move |tx| tx.all::<WrappedKey>(sql, &[MAX_SAMPLED_WORKSPACES.into()]).await).await;
     let wrapped = match found {
         Ok(wrapped) => wrapped,
-        Err(error) => return report.fail(format!("data keys: {error}")),
+        Err(error) => return report.fail("data keys", &error),
     };
     let closed: Vec<&WrappedKey> =
         wrapped.iter().filter(|row| key.unwrap_key(row.workspace.as_str(), &row.wrapped).is_err()).collect();
     match closed.first() {
-        None => report.ok(format!("data keys: {} of {} open with the master key", wrapped.len(), wrapped.len())),
-        Some(first) => report.fail(format!(
-            "data keys: {} of {} do not open (first: {}); this is not the master key that the data was made with",
+        None => report.ok("data keys", format!("{} of {} open with the master key", wrapped.len(), wrapped.len())),
+        Some(first) => report.fail("data keys", format!("{} of {} do not open (first: {}); this is not the master key that the data was made with; put the right one back",
             closed.len(),
             wrapped.len(),
             first.workspace
@@ -265,12 +268,13 @@ async fn search_index(db: &Db, report: &mut Report) {
     }
     match read(db, async |tx| search::coverage(tx).await).await {
         Ok((messages, indexed)) if messages == indexed => {
-            report.ok(format!("search: all of {messages} mails are indexed"));
+            report.ok("search", format!("{} indexed", output::plural(messages.unsigned_abs(), "message")));
         }
-        Ok((messages, indexed)) => report.fail(format!(
-            "search: {indexed} of {messages} mails are indexed; run agent-mailbox reindex to make the index anew"
-        )),
-        Err(error) => report.fail(format!("search: {error}")),
+        Ok((messages, indexed)) => report.fail(
+            "search",
+            format!("{indexed} of {messages} messages are indexed; run `agent-mailbox reindex`"),
+        ),
+        Err(error) => report.fail("search", &error),
     }
 }
 
@@ -280,7 +284,7 @@ async fn blobs(config: &Config, folder: bool, report: &mut Report) {
     {
         if folder || !path.starts_with(&config.data_dir) {
             let shown = path.display();
-            report.ok(format!("blob store: {shown} is not there yet; the first start makes it"));
+            report.ok("blob store", format!("{shown} does not exist yet; the first start creates it"));
         }
         return;
     }
@@ -293,64 +297,9 @@ async fn blobs(config: &Config, folder: bool, report: &mut Report) {
         Err(error) => Err(error),
     };
     match tried {
-        Ok(()) => report.ok(format!("blob store: {place} was written to and read from")),
-        Err(error) => report.fail(format!("blob store: {error}")),
+        Ok(()) => report.ok("blob store", format!("{place} is readable and writable")),
+        Err(error) => report.fail("blob store", &error),
     }
-}
-
-async fn listeners(config: &Config, report: &mut Report) {
-    let places = [
-        ("HTTP", Some(config.http.listen)),
-        ("metrics", config.http.metrics_listen),
-        ("SMTP", Some(config.smtp.listen)),
-        ("LMTP", config.smtp.lmtp_listen),
-    ];
-    for (name, address) in places {
-        let Some(address) = address else { continue };
-        match probe::identify(address).await {
-            probe::Listener::Free => report.ok(format!("{name}: {address} is free")),
-            probe::Listener::Us(version) => {
-                report.ok(format!("{name}: {address} is served by Agent Mailbox {version}"));
-                workers(address, report).await;
-            }
-            // The other listeners serve nothing that identifies the program.
-            probe::Listener::Other if name != "HTTP" => report.ok(format!("{name}: {address} is in use")),
-            probe::Listener::Other => report.fail(format!("{name}: {address} is used by another program")),
-            probe::Listener::Unusable(error) => {
-                report.fail(format!("{name}: nobody can listen on {address}: {error}"));
-            }
-        }
-    }
-}
-
-/// The state of the running service's workers.
-async fn workers(address: SocketAddr, report: &mut Report) {
-    let Some(readiness) = probe::readiness(address).await else {
-        return report
-            .fail("workers: unknown, since the service is not ready; see the failures above and its log");
-    };
-    let workers = readiness["workers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut running = 0_u64;
-    for worker in workers {
-        let name = worker["name"].as_str().unwrap_or("?");
-        let restarts = worker["restarts"].as_u64().unwrap_or_default();
-        let failures = output::plural(worker["failures"].as_u64().unwrap_or_default(), "failure");
-        match worker["state"].as_str() {
-            Some("running") if restarts == 0 => running += 1,
-            Some("running") => {
-                running += 1;
-                let times = output::plural(restarts, "time");
-                report
-                    .warn(format!("workers: {name} was restarted {times} since the start; the log says why"));
-            }
-            Some("restarting") => {
-                report
-                    .warn(format!("workers: {name} is down after {failures} in a row and will be restarted"));
-            }
-            _ => report.fail(format!("workers: {name} could not be restarted; the service is stopping")),
-        }
-    }
-    report.ok(format!("workers: {running} of {} running", workers.len()));
 }
 
 fn public_url(config: &Config, report: &mut Report) {
@@ -359,14 +308,12 @@ fn public_url(config: &Config, report: &mut Report) {
     let local =
         ["http://127.", "http://localhost", "http://[::1]"].iter().any(|start| url.starts_with(start));
     match (&config.http.public_url, loopback) {
-        (None, true) => report.ok(format!("public address: {url}, for this machine only")),
-        (None, false) => report.warn(format!(
-            "public address: links will show {url}, which others cannot follow; set http.public_url"
+        (None, true) => report.ok("public URL", format!("{url}, for this machine only")),
+        (None, false) => report.warn("public URL", format!("links will show {url}, which other machines cannot open; set http.public_url"
         )),
-        (Some(_), _) if url.starts_with("https://") => report.ok(format!("public address: {url}")),
-        (Some(_), _) if local => report.ok(format!("public address: {url}, for this machine only")),
-        (Some(_), _) => report.warn(format!(
-            "public address: {url} is not encrypted, so keys and cookies can be read on the way; put https in front"
+        (Some(_), _) if url.starts_with("https://") => report.ok("public URL", &url),
+        (Some(_), _) if local => report.ok("public URL", format!("{url}, for this machine only")),
+        (Some(_), _) => report.warn("public URL", format!("{url} is not encrypted, so others on the network can read keys and cookies; put a proxy with HTTPS in front"
         )),
     }
 }
@@ -375,20 +322,29 @@ fn public_url(config: &Config, report: &mut Report) {
 async fn clock(db: Option<&Db>, report: &mut Report) {
     let now = SystemClock.now();
     if now < EARLIEST_TIME {
-        return report.fail(format!("clock: it shows {now}, which is long ago"));
+        return report
+            .fail("clock", format!("it shows {now}, which is in the past; set the time of this machine"));
     }
-    let Some(db) = db else { return report.ok(format!("clock: {now}")) };
+    let Some(db) = db else { return report.ok("clock", now) };
     let found =
         read(db, async |tx| Ok((system::store_clock(tx).await?, system::newest_time(tx).await?))).await;
     match found {
         Ok((Some(theirs), _)) if !is_near(now, theirs) => {
-            report.warn(format!("clock: it shows {now}, that of the database {theirs}"));
+            report.warn(
+                "clock",
+                format!("this machine says {now}, the database {theirs}; synchronise them with NTP"),
+            );
         }
         Ok((_, Some(newest))) if newest > now.plus_seconds(MAX_CLOCK_SKEW_SECONDS) => {
-            report.warn(format!("clock: it shows {now}, but something was stored at {newest}"));
+            report.warn(
+                "clock",
+                format!(
+                    "it shows {now}, but something was stored at {newest}; check the time of this machine"
+                ),
+            );
         }
-        Ok(_) => report.ok(format!("clock: {now}")),
-        Err(error) => report.fail(format!("clock: {error}")),
+        Ok(_) => report.ok("clock", now),
+        Err(error) => report.fail("clock", &error),
     }
 }
 

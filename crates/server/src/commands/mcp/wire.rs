@@ -42,8 +42,8 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(url: Url, key: &str) -> Result<Self> {
         let mut headers = HeaderMap::new();
-        let mut key =
-            HeaderValue::from_str(key).map_err(|_| Failure::new("The API key has odd characters"))?;
+        let mut key = HeaderValue::from_str(key)
+            .map_err(|_| Failure::new("The API key contains characters that a key cannot have"))?;
         key.set_sensitive(true);
         headers.insert("x-api-key", key);
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -63,7 +63,7 @@ impl Wire {
         &self,
         message: &Value,
         line: String,
-        tell: &mpsc::Sender<String>,
+        responses: &mpsc::Sender<String>,
     ) -> Result<(), RequestFailure> {
         let request = self.client.post(self.url.clone()).headers(self.headers(message)).body(line);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
@@ -76,15 +76,15 @@ impl Wire {
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
             let messages = answer.add(&chunk).map_err(RequestFailure::Unreachable)?;
             for one in messages {
-                self.forward(message, one, tell).await;
+                self.forward(message, one, responses).await;
             }
         }
         let rest: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
         if status.is_success() || rest.get("jsonrpc").is_some() {
             if !is_stream && rest.is_object() {
-                self.forward(message, rest.to_string(), tell).await;
+                self.forward(message, rest.to_string(), responses).await;
             } else if expects && !answer.complete {
-                return Err(RequestFailure::Unreachable(format!("{} gave no answer", self.url)));
+                return Err(RequestFailure::Unreachable(format!("{} did not answer", self.url)));
             }
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl Wire {
     }
 
     /// Remembers the protocol version of the handshake.
-    async fn forward(&self, request: &Value, answer: String, tell: &mpsc::Sender<String>) {
+    async fn forward(&self, request: &Value, answer: String, responses: &mpsc::Sender<String>) {
         if request["method"] == "initialize" {
             let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
             if let Some(version) = answer["result"]["protocolVersion"].as_str() {
@@ -110,7 +110,7 @@ impl Wire {
             }
         }
         // A client that disconnected needs no response.
-        let _ = tell.send(answer).await;
+        let _ = responses.send(answer).await;
     }
 
     fn headers(&self, message: &Value) -> HeaderMap {
