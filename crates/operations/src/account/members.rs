@@ -209,8 +209,8 @@ async fn send_invite(tx: &mut Tx, app: &App, key: &DataKey, invite: &Invite, lin
     let workspace = workspaces::find(tx).await?.map(|workspace| workspace.name).unwrap_or_default();
     let name: String = workspace.chars().filter(|c| !c.is_control()).take(80).collect();
     let text = format!(
-        "You are invited to the workspace \"{name}\".\n\nOpen this link to accept; it works once, until {}:\n\n{link}\n\n\
-         If you did not expect this mail, ignore it.\n",
+        "You have been invited to the workspace \"{name}\".\n\nOpen this link to accept. It works once, until {}:\n\n{link}\n\n\
+         If you did not expect this message, ignore it.\n",
         invite.expires_at
     );
     enqueue_system(tx, app, key, &invite.email, format!("Invitation to {name}"), text).await

@@ -112,9 +112,9 @@ pub async fn request(app: &App, wanted: SignUpRequest) -> Result<VerificationSen
 
 fn link_text(app: &App, token: &str) -> String {
     format!(
-        "Somebody, hopefully you, wants to make an Agent Mailbox account with this address.\n\n\
-         Open this link to choose a password; it works once, for one day:\n\n{}/console/verify#{token}\n\n\
-         If it was not you, ignore this message: no account is made.\n",
+        "Finish creating your Agent Mailbox account.\n\n\
+         Open this link and choose a password. It works once, for one day:\n\n{}/console/verify#{token}\n\n\
+         If you did not sign up, ignore this message: no account is created.\n",
         app.settings().public_url
     )
 }
@@ -122,9 +122,9 @@ fn link_text(app: &App, token: &str) -> String {
 fn exists_text(app: &App) -> String {
     let url = &app.settings().public_url;
     format!(
-        "Somebody, hopefully you, wants to make an Agent Mailbox account with this address. It has one already.\n\n\
-         Log in: {url}/console/login\nForgot the password: {url}/console/forgot\n\n\
-         If it was not you, ignore this message: nothing was changed.\n"
+        "Someone tried to create an Agent Mailbox account with this address. You already have one.\n\n\
+         Log in: {url}/console/login\nForgot your password: {url}/console/forgot\n\n\
+         If it was not you, ignore this message: nothing has changed.\n"
     )
 }
 
