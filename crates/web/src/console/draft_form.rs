@@ -186,14 +186,12 @@ async fn kept_files(visit: &Visit, mailbox: &str, fields: &Fields) -> Vec<(Strin
 
 /// The error for a form without recipients.
 pub(super) fn require_recipient(fields: &Fields) -> Result<()> {
-    match fields.given("to") {
-        Some(_) => check_recipients(fields),
-        None => {
-            let mut details = vec![Detail::new("to", "add at least one recipient")];
-            if let Err(refused) = check_recipients(fields) {
-                details.extend(refused.details().iter().cloned());
-            }
-            Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
-        }
+    if fields.given("to").is_some() {
+        return check_recipients(fields);
     }
+    let mut details = vec![Detail::new("to", "add at least one recipient")];
+    if let Err(refused) = check_recipients(fields) {
+        details.extend(refused.details().iter().cloned());
+    }
+    Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
 }
