@@ -120,12 +120,14 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await rows.getByRole("cell", { name: "Deadlines" }).waitFor({ timeout: 30_000 });
   await rows.getByRole("link", { name: "Look at the draft" }).waitFor({ timeout: 30_000 });
   await rows.getByRole("link", { name: "Look at the draft" }).click();
-  const text = page.getByRole("textbox", { name: "Text of the mail" });
+  const text = page.getByRole("textbox", { name: "Message" });
   await text.getByText("Thank you, I look into it.").waitFor();
   // The model writes it again, and what it says is text, whatever it says.
-  await page.getByRole("button", { name: "Write anew" }).click();
-  await page.getByLabel("Your wish").fill("Warmer");
-  await page.getByRole("button", { name: "Write it" }).click();
+  await page.locator("summary", { hasText: "Rewrite with AI" }).click();
+  await page.getByLabel("Instructions").fill("Warmer");
+  await page.getByRole("button", { name: "Show preview" }).click();
+  await page.getByRole("region", { name: "Preview" }).getByText(/thank you .*very.* much\./).waitFor();
+  await page.getByRole("button", { name: "Accept" }).click();
   await page.locator("[data-editor]", { hasText: /thank you .*very.* much\./ }).waitFor();
   assert.equal(await page.locator("[data-editor] b").count(), 0);
   await page.getByRole("button", { name: "Save draft" }).click();
@@ -148,7 +150,7 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.getByRole("link", { name: "Deadlines" }).click();
   assert.equal(await tasks.getByLabel("Tasks of one mail at most").inputValue(), "3");
   await page.getByRole("button", { name: "Talk about it" }).click();
-  await page.getByText("Nothing was said yet.").waitFor();
+  await page.getByText("No messages yet.").waitFor();
   await page.getByLabel("Message").fill("What did you find?");
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator("#talk time").nth(1).waitFor();
@@ -210,7 +212,7 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByRole("link", { name: "save draft" }).waitFor();
   assert.equal(await page.locator(".bubble").count(), 4);
-  await page.getByLabel("May use Zoo").check();
+  await page.getByLabel("Allow Zoo").check();
   await page.getByLabel("Message").fill("Use zoo1__legs {\"animal\":\"zebra\"}");
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".bubble .badge", { hasText: "zoo1 legs" }).waitFor();
@@ -228,13 +230,13 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   assert.equal(await page.getByLabel("Subject").inputValue(), "Hello");
   await page.goto(`${service.base}/console/m/${mailbox.id}/agent`);
   await page.getByRole("link", { name: "What is new?" }).click();
-  await page.getByRole("button", { name: "Rename" }).click();
-  await page.getByRole("dialog").getByLabel("Name").fill("News");
-  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.locator("summary", { hasText: "Rename" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("News");
+  await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("heading", { name: "News" }).waitFor();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the conversation" }).click();
-  await told(page, "The conversation is deleted.");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete conversation" }).click();
+  await told(page, "Conversation deleted.");
 
   await page.goto(`${service.base}/console/integrations`);
   await page.getByRole("button", { name: "Remove Zoo" }).click();

@@ -48,9 +48,9 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.getByRole("button", { name: "Agent view" }).click();
   await page.locator(".agent-text").getByText("Please answer.").waitFor();
 
-  await page.getByRole("link", { name: "Reply", exact: true }).click();
+  await page.getByRole("link", { name: "Reply", exact: true }).first().click();
   assert.equal(await page.getByLabel("Subject").inputValue(), "Re: Is anybody there?");
-  await page.getByRole("textbox", { name: "Text of the mail" }).click();
+  await page.getByRole("textbox", { name: "Message" }).click();
   await page.keyboard.type("Yes, somebody is.");
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.locator(".toast", { hasText: "on its way" }).waitFor();
@@ -59,10 +59,10 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.goto(`${service.base}/console/m/${mailbox.id}/compose`);
   await page.getByLabel("To", { exact: true }).fill("bob@elsewhere.test");
   await page.getByLabel("Subject").fill("For tomorrow");
-  await page.getByRole("textbox", { name: "Text of the mail" }).click();
+  await page.getByRole("textbox", { name: "Message" }).click();
   await page.keyboard.type("Good morning.");
   await page.getByText("Draft saved").waitFor({ timeout: 15000 });
-  await page.getByRole("button", { name: "Send later" }).click();
+  await page.locator("summary", { hasText: "Send later" }).click();
   await page.getByRole("button", { name: /Tomorrow morning/ }).click();
   await page.getByRole("button", { name: "Schedule", exact: true }).click();
   await page.getByRole("cell", { name: "For tomorrow", exact: true }).waitFor();
@@ -91,12 +91,12 @@ test("files and pictures go along", async () => {
   await page.goto(`${service.base}/console/m/${mailbox.id}/compose`);
   await page.getByLabel("To", { exact: true }).fill(mailbox.address);
   await page.getByLabel("Subject").fill("With files");
-  await page.getByLabel("Add files").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });
+  await page.getByLabel("Attach files").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("notes") });
   await page.locator(".compose-files").getByText("notes.txt").waitFor();
   const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
-  await page.getByRole("textbox", { name: "Text of the mail" }).click();
+  await page.getByRole("textbox", { name: "Message" }).click();
   await page.keyboard.type("See this: ");
-  await page.getByLabel("Put a picture into the text").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
+  await page.getByLabel("Insert an image").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
   await page.locator(".editor img").waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.locator(".threads").getByText("With files").click();

@@ -34,7 +34,8 @@ test("moving, opening, archiving, deleting, answering, searching, going places",
   await page.locator(".toast", { hasText: "Trash" }).waitFor();
   await page.locator(".msg-plain").getByText("Text of Second").waitFor();
   await page.keyboard.press("r");
-  await page.waitForURL(/compose\?reply=/);
+  // The reply opens below the conversation, ready to be written.
+  await page.locator("#reply-form [data-editor]:focus").waitFor();
   assert.equal(await page.getByLabel("Subject").inputValue(), "Re: Second");
   await page.keyboard.type("Written with keys only.");
   await page.keyboard.press("Control+Enter");

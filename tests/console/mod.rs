@@ -7,6 +7,7 @@ mod mail;
 mod pages;
 mod passwords;
 mod person;
+mod replying;
 mod telegram;
 mod triage;
 mod writing;

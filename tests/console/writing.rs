@@ -12,13 +12,13 @@ use super::person::{Mailbox, Person};
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
 
-async fn sandbox(engine: Engine) -> Server {
+pub(super) async fn sandbox(engine: Engine) -> Server {
     let outbound = Outbound::new(OutboundMode::Sandbox);
     Server::with(engine, ServerOptions { outbound, ..ServerOptions::default() }).await
 }
 
 /// Sends the form of the composer with its fields and files, as a browser does.
-async fn compose(
+pub(super) async fn compose(
     person: &Person,
     mailbox: &Mailbox,
     fields: &[(&str, &str)],
@@ -113,7 +113,10 @@ async fn answers_belong_to_their_conversation(engine: Engine) {
         [("mode", "new"), ("to", ""), ("subject", "Lost?"), ("text", "A long letter"), ("action", "send")];
     let refused = compose(&ada, &mailbox, &fields, &[]).await;
     assert_eq!(refused.status, 400);
-    assert!(refused.text().contains("say who gets it") && refused.text().contains("A long letter"));
+    assert!(
+        refused.text().contains("To: add at least one recipient.")
+            && refused.text().contains("A long letter")
+    );
 }
 
 /// A mail of HTML with a picture of its own, one of another server, and a file.
@@ -265,10 +268,14 @@ async fn drafts_save_themselves_and_leave_later(engine: Engine) {
         .to_owned();
     ada.form(&path, &[("at", "2026-07-16T09:00")]).await;
     assert!(ada.page(&mailbox.at("scheduled")).await.contains("16 Jul 2026, 09:00 CEST"));
-    ada.form(&path.replace("/move", "/cancel"), &[]).await;
+    let asked = ada.form(&path.replace("/move", "/cancel"), &[]).await;
+    assert!(asked.text().contains("Cancel this send?"), "{}", asked.text());
+    assert!(ada.page(&mailbox.at("scheduled")).await.contains("16 Jul 2026"), "nothing happens unconfirmed");
+    ada.form(&path.replace("/move", "/cancel"), &[("confirmed", "1")]).await;
     assert!(ada.page(&mailbox.at("scheduled")).await.contains("Nothing is scheduled"));
     assert!(ada.page(&mailbox.at("f/draft")).await.contains("Later"));
     let drop = mailbox.at(&format!("drafts/{draft}/delete"));
-    assert_eq!(ada.form(&drop, &[]).await.status, 303);
+    assert!(ada.form(&drop, &[]).await.text().contains("Delete this draft?"));
+    assert_eq!(ada.form(&drop, &[("confirmed", "1")]).await.status, 303);
     assert!(!ada.page(&mailbox.at("f/draft")).await.contains("Later"));
 }

@@ -1,21 +1,37 @@
-// Writing mail: an editor in place of the plain field, files, and drafts that save themselves.
+// Writing a message, on its page or below a conversation: an editor in place of the plain field, attachments, drafts
+// that save themselves, and the steps of Rewrite with AI.
 
 import { toast } from "./toast.js";
+import { confirmed } from "./ui.js";
 
-const form = document.querySelector("[data-compose]");
-if (form) start(form);
+/** The form that is open, for what happens to the page around it. */
+let open = null;
+
+function startAll() {
+  const form = document.querySelector("[data-compose]:not([data-ready])");
+  if (!form) return;
+  form.dataset.ready = "1";
+  open = start(form);
+}
+
+startAll();
+document.body.addEventListener("htmx:afterSwap", startAll);
+// The conversation, and the reply below it, is about to be replaced.
+document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (open && detail.target?.contains(open.form)) open.leave();
+});
+addEventListener("beforeunload", (event) => { if (open?.isUnsaved()) event.preventDefault(); });
 
 function start(form) {
   const editor = form.querySelector("[data-editor]");
   const text = form.querySelector("[data-text]");
   const field = form.querySelector("[data-html]");
   const files = form.querySelector("[data-files]");
-  const saved = document.querySelector("[data-saved]");
+  const saved = form.querySelector("[data-saved]");
   let dirty = false;
   let timer = null;
   let saving = Promise.resolve();
   let leaving = false;
-  let saidAsHtml = false;
 
   editor.hidden = false;
   editor.contentEditable = "true";
@@ -23,28 +39,50 @@ function start(form) {
   text.disabled = true;
   for (const one of form.querySelectorAll("[data-rich]")) one.hidden = false;
   document.execCommand("styleWithCSS", false, false);
-  if (form.dataset.mode === "reply") {
+  if (form.dataset.mode === "reply" && !form.querySelector("[aria-invalid]")) {
     editor.focus();
     getSelection().setPosition(editor, 0);
+  } else if (form.matches(".inline")) {
+    form.querySelector("[name=to]").focus();
   }
+  if (form.matches(".inline")) form.scrollIntoView({ block: "nearest" });
 
   const changed = () => {
     dirty = true;
     clearTimeout(timer);
     timer = setTimeout(() => autosave(), 2500);
   };
-  form.addEventListener("input", (event) => { if (!event.target.matches("[type=file]")) changed(); });
-  form.addEventListener("submit", () => {
+  form.addEventListener("input", (event) => {
+    if (event.target.matches("[type=file], [name=instructions]")) return;
+    const error = form.querySelector(`#e-${event.target.name}`);
+    if (error) {
+      error.hidden = true;
+      event.target.removeAttribute("aria-invalid");
+    }
+    changed();
+  });
+
+  form.addEventListener("submit", (event) => {
+    const action = event.submitter?.value;
+    if (steps[action]?.()) {
+      event.preventDefault();
+      return;
+    }
+    field.value = editor.innerHTML;
+    if ((action === "send" || action === "schedule") && mentionsMissingAttachment()) {
+      event.preventDefault();
+      remind(action);
+      return;
+    }
     leaving = true;
     clearTimeout(timer);
-    field.value = editor.innerHTML;
   });
-  addEventListener("beforeunload", (event) => { if (dirty && !leaving) event.preventDefault(); });
 
   form.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       event.preventDefault();
-      form.requestSubmit(form.querySelector("[value=send]"));
+      const panel = event.target.closest("[data-rewrite]");
+      form.requestSubmit(form.querySelector(panel ? "[value=rewrite]" : "[value=send]"));
     }
   });
 
@@ -53,7 +91,7 @@ function start(form) {
     if (!command) return;
     editor.focus();
     if (command === "createLink") {
-      const target = prompt("Address of the link", "https://");
+      const target = prompt("Link address", "https://");
       if (target && /^https?:\/\//i.test(target)) document.execCommand(command, false, target);
     } else document.execCommand(command, false, null);
     changed();
@@ -72,14 +110,14 @@ function start(form) {
   });
 
   function insertPicture(picture) {
-    if (!/^image\/(png|jpeg|gif|webp)$/.test(picture.type)) return toast("Pictures are PNG, JPEG, GIF or WebP.", "failed");
-    if (picture.size > 2_000_000) return toast("A picture in the text has at most 2 MB. Add it as a file.", "failed");
+    if (!/^image\/(png|jpeg|gif|webp)$/.test(picture.type)) return toast("Images must be PNG, JPEG, GIF or WebP.", "failed");
+    if (picture.size > 2_000_000) return toast("An image in the text can have up to 2 MB. Attach it as a file instead.", "failed");
     const reader = new FileReader();
     reader.onload = () => {
       editor.focus();
       const image = document.createElement("img");
       image.src = reader.result;
-      image.alt = picture.name || "Picture";
+      image.alt = picture.name || "Image";
       const selection = getSelection();
       const range = selection.rangeCount && editor.contains(selection.anchorNode) ? selection.getRangeAt(0) : null;
       if (range) { range.deleteContents(); range.insertNode(image); range.collapse(false); } else editor.append(image);
@@ -105,25 +143,17 @@ function start(form) {
     if (item) { item.remove(); changed(); }
   });
 
-
-  function show(file) {
+  function showFile(file) {
     const item = document.createElement("li");
     item.className = "file";
-    if (file.id) {
-      const keep = Object.assign(document.createElement("input"), { type: "hidden", name: "keep", value: file.id });
-      item.append(keep);
-    }
+    const keep = Object.assign(document.createElement("input"), { type: "hidden", name: "keep", value: file.id });
     const name = Object.assign(document.createElement("span"), { className: "cut", textContent: file.name });
     const size = Object.assign(document.createElement("small"), { textContent: file.size });
-    item.append(name, size);
-    if (file.id) {
-      const drop = Object.assign(document.createElement("button"), { type: "button", className: "btn ghost sm", textContent: "✕" });
-      drop.dataset.dropFile = "";
-      drop.setAttribute("aria-label", `Remove ${file.name}`);
-      item.append(drop);
-    }
+    const drop = Object.assign(document.createElement("button"), { type: "button", className: "btn ghost sm", textContent: "✕" });
+    drop.dataset.dropFile = "";
+    drop.setAttribute("aria-label", `Remove ${file.name}`);
+    item.append(keep, name, size, drop);
     files.append(item);
-    return item;
   }
 
   function autosave() {
@@ -132,72 +162,162 @@ function start(form) {
     return saving;
   }
 
-  async function save() {
+  /** Posts the form for an answer in JSON. An error is shown at its fields, as far as they are to blame. */
+  async function post(action) {
     field.value = editor.innerHTML;
     const data = new FormData(form);
-    data.set("action", "autosave");
+    data.set("action", action);
     data.delete("at");
+    const response = await fetch(form.getAttribute("action"), { method: "POST", body: data, headers: { accept: "application/json" } });
+    const answer = await response.json();
+    if (!response.ok) throw Object.assign(new Error(answer.error), { fields: answer.fields || {} });
+    keepSaved(answer, data);
+    return answer;
+  }
+
+  /** Notes what a saved draft is called, and which files it has. */
+  function keepSaved(answer, data) {
+    form.querySelector("[name=draft_id]").value = answer.draft_id;
+    // A message that is forwarded has become a draft, which holds the original and its files.
+    const forwarded = answer.below && data.get("mode") === "forward";
+    if (forwarded) {
+      form.querySelector("[name=mode]").value = "new";
+      form.querySelector("[name=below]").value = "1";
+      form.querySelector("[data-follows]")?.remove();
+    }
+    if (forwarded || data.getAll("file").some((file) => file.size > 0 || file.name)) {
+      input.value = "";
+      files.replaceChildren();
+      answer.files.forEach(showFile);
+    }
+    dirty = false;
+    saved.textContent = `Draft saved ${answer.saved}`;
+  }
+
+  /** Shows what is wrong at its field; tells whether there was one. */
+  function complain(error) {
+    let shown = false;
+    for (const [name, message] of Object.entries(error.fields || {})) {
+      const place = form.querySelector(`#e-${name}`);
+      if (!message || !place) continue;
+      place.textContent = message;
+      place.hidden = false;
+      place.closest("details")?.setAttribute("open", "");
+      const wrong = form.querySelector(`[name="${name}"]`);
+      wrong?.setAttribute("aria-invalid", "true");
+      wrong?.setAttribute("aria-describedby", place.id);
+      shown = true;
+    }
+    return shown;
+  }
+
+  async function save() {
     saved.textContent = "Saving …";
     try {
-      const response = await fetch(form.getAttribute("action"), { method: "POST", body: data, headers: { accept: "application/json" } });
-      const answer = await response.json();
-      if (!response.ok) throw new Error(answer.error);
-      form.querySelector("[name=draft_id]").value = answer.draft_id;
-      saidAsHtml = answer.html;
-      // A mail that is passed on has become a draft, which holds the original and its files.
-      const passedOn = answer.below && data.get("mode") === "forward";
-      if (passedOn) {
-        form.querySelector("[name=mode]").value = "new";
-        form.querySelector("[name=below]").value = "1";
-        form.querySelector("[data-follows]")?.remove();
-      }
-      if (passedOn || data.getAll("file").some((file) => file.size > 0 || file.name)) {
-        input.value = "";
-        files.replaceChildren();
-        answer.files.forEach(show);
-      }
-      dirty = false;
-      saved.textContent = `Draft saved ${answer.saved}`;
+      await post("autosave");
     } catch (error) {
-      saved.textContent = "";
-      toast(error.message || "The draft could not be saved.", "failed");
+      saved.textContent = "Draft not saved";
+      if (!complain(error)) toast(error.message || "The draft could not be saved. Check your connection.", "failed");
     }
   }
 
-  /** The words of HTML, line by line; nothing of it gets into the page. */
-  function lines(html) {
-    const page = new DOMParser().parseFromString(html.replace(/<br\s*\/?>/gi, "\n").replace(/<\/(p|div)>/gi, "\n$&"), "text/html");
-    return page.body.textContent.trim().split("\n");
+  /** Whether the author's own text mentions an attachment, and there is none. */
+  function mentionsMissingAttachment() {
+    const attached = files.children.length > 0 || input.files.length > 0 || form.querySelector(".below") || editor.querySelector("img");
+    if (attached) return false;
+    const own = editor.cloneNode(true);
+    for (const quote of own.querySelectorAll("blockquote")) quote.remove();
+    for (const end of own.querySelectorAll("br, div, p, li")) end.append("\n");
+    for (const end of own.querySelectorAll("br")) end.replaceWith("\n");
+    const lines = own.textContent.split("\n").filter((line) => !line.startsWith(">"));
+    const words = new Set(form.dataset.attachmentWords.split(" "));
+    return lines.some((line) => line.toLowerCase().split(/[^\p{L}-]+/u).some((word) => words.has(word)));
   }
 
-  // The language model writes the text again; what it says comes as text, whatever it says.
-  const wish = document.querySelector("[data-anew]");
-  wish?.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const button = wish.querySelector("button.primary");
+  async function remind(action) {
+    const button = action === "send" ? "Send anyway" : "Schedule anyway";
+    const question = { title: `${button}?`, text: "Your message mentions an attachment, but nothing is attached.", button };
+    if (await confirmed(question) === null) return;
+    const anyway = Object.assign(document.createElement("button"), { type: "submit", name: "action", value: `${action}-anyway`, hidden: true });
+    form.append(anyway);
+    form.requestSubmit(anyway);
+  }
+
+  // Rewrite with AI: the server writes a preview; accepting and undoing it happen here.
+  const panel = form.querySelector("[data-rewrite]");
+  const preview = panel?.querySelector("[data-preview]");
+  const undoButton = panel?.querySelector("[data-undo]");
+  let offered = null;
+  let previous = null;
+  const steps = {
+    rewrite: () => { rewrite(); return true; },
+    "rewrite-accept": () => offered && accept(),
+    "rewrite-discard": () => offered && discard(),
+    "rewrite-undo": () => previous !== null && undo(),
+  };
+
+  async function rewrite() {
+    const button = panel.querySelector("[value=rewrite]");
     if (button.classList.contains("busy")) return;
     button.classList.add("busy");
     try {
-      await autosave();
-      const asked = { draftId: form.querySelector("[name=draft_id]").value, prompt: wish.querySelector("textarea").value, body: editor.innerText };
-      const response = await fetch(wish.dataset.anew, {
-        method: "POST", credentials: "same-origin", headers: { "content-type": "application/json" }, body: JSON.stringify(asked),
-      });
-      const told = await response.json();
-      if (!response.ok) throw new Error([told.error, told.fix].filter(Boolean).join(" "));
-      const words = saidAsHtml ? lines(told.body) : told.body.trim().split("\n");
-      editor.replaceChildren(...words.flatMap((line, index) => (index ? [document.createElement("br"), line] : [line])));
-      wish.closest("dialog").close();
-      changed();
-      editor.focus();
+      clearTimeout(timer);
+      await saving;
+      offered = await post("rewrite");
+      form.querySelector("#e-instructions").hidden = true;
+      preview.querySelector("[data-preview-text]").textContent = offered.rewritten;
+      preview.hidden = false;
+      preview.focus();
     } catch (error) {
-      toast(error.message || "That did not work. Please try again.", "failed");
+      if (!complain(error)) toast(error.message || "The text could not be rewritten. Please try again.", "failed");
     } finally {
       button.classList.remove("busy");
     }
-  });
+  }
+
+  function accept() {
+    previous = editor.innerHTML;
+    // Made and cleaned by the server: the model's words as text, with what is quoted.
+    editor.innerHTML = offered.body;
+    discard();
+    undoButton.hidden = false;
+    changed();
+    toast("Your text was rewritten.", "done", { label: "Undo", run: undo });
+    return true;
+  }
+
+  function discard() {
+    offered = null;
+    preview.hidden = true;
+    editor.focus();
+    return true;
+  }
+
+  function undo() {
+    if (previous === null) return true;
+    editor.innerHTML = previous;
+    previous = null;
+    undoButton.hidden = true;
+    editor.focus();
+    changed();
+    return true;
+  }
 
   for (const button of form.querySelectorAll("[data-at]")) {
     button.addEventListener("click", () => { form.querySelector("#f-at").value = button.dataset.at; });
   }
+
+  form.querySelector("[data-reply-close]")?.addEventListener("click", () => {
+    leave();
+    form.parentElement.replaceChildren();
+    document.querySelector(".reply-start a")?.focus();
+  });
+
+  /** Saves what is not saved yet; the form is about to go. */
+  function leave() {
+    if (dirty && !leaving) autosave();
+    clearTimeout(timer);
+  }
+
+  return { form, leave, isUnsaved: () => dirty && !leaving && form.isConnected };
 }

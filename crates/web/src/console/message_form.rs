@@ -58,7 +58,7 @@ pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
 }
 
 /// The text of a form: HTML with its pictures extracted, or plain text when nothing in it needs HTML.
-fn body_text(fields: &Fields) -> (String, &'static str, Vec<Value>) {
+pub(super) fn body_text(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     let Some(editor) = fields.given("html") else {
         return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
     };

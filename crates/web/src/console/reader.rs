@@ -23,6 +23,7 @@ use operations::{Error, Result, attachments, emails, labels, sending, threads};
 use serde_json::json;
 
 use super::{
+    compose_start::answered_email,
     fields::{Fields, input},
     links::encoded,
     page::html,
@@ -98,7 +99,8 @@ pub(super) struct Reader {
     folder: String,
     list_url: String,
     messages: Vec<Message>,
-    newest: String,
+    /// The message that Reply and Forward are about; `None` where there are only drafts.
+    answered: Option<String>,
     unread: bool,
     starred: bool,
     older: bool,
@@ -131,7 +133,7 @@ pub(super) async fn load(
         mailbox: mailbox.to_owned(),
         folder: folder.to_owned(),
         list_url,
-        newest: newest.id.as_str().to_owned(),
+        answered: answered_email(&emails).map(|mail| mail.id.as_str().to_owned()),
         unread: emails.iter().any(|mail| !mail.read),
         starred: newest.starred,
         older: newest.thread_count.unwrap_or(0) > i64::try_from(emails.len()).unwrap_or(i64::MAX),
