@@ -35,6 +35,7 @@ pub(super) struct SideFolder {
 
 /// Pages that are of no use until the operator has set something up, or until they hold something.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a page of its own")]
 pub(super) struct OptionalPages {
     pub(super) agent: bool,
     pub(super) triage: bool,
