@@ -86,8 +86,14 @@ async fn a_reply_answers_the_newest_received_message(engine: Engine) {
     assert_eq!((sent.status, sent.header("location")), (303, open.as_str()), "{}", sent.text());
     // After an own answer the received message is still the one that is answered.
     assert!(ada.page(&open).await.contains(&format!("compose?reply={newest}\"")));
+}
 
-    // A thread of own messages only goes on with the people they were sent to.
+/// A thread of own messages only goes on with the people they were sent to.
+#[both_engines]
+async fn a_reply_to_an_own_message_goes_to_its_recipients(engine: Engine) {
+    let server = sandbox(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Help").await;
     let first = [
         ("mode", "new"),
         ("to", "Zoe <zoe@remote.test>"),

@@ -83,8 +83,9 @@ fn all_blocks() -> Vec<Block> {
     let mut pages = vec!["README.md".to_owned()];
     let mut docs: Vec<String> = std::fs::read_dir(root.join("docs"))
         .unwrap()
-        .map(|entry| format!("docs/{}", entry.unwrap().file_name().to_string_lossy()))
-        .filter(|name| name.ends_with(".md"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .map(|path| format!("docs/{}", path.file_name().unwrap().to_string_lossy()))
         .collect();
     docs.sort();
     pages.extend(docs);
@@ -102,7 +103,9 @@ fn script(blocks: &[&Block], server: &Server) -> String {
         match (block.language.as_str(), &block.file) {
             ("console", _) => {
                 let commands = block.text.lines().filter_map(|line| line.strip_prefix("$ "));
-                commands.for_each(|command| script.push_str(&format!("{command}\n")));
+                for command in commands {
+                    let _ = writeln!(script, "{command}");
+                }
             }
             (_, Some(file)) => {
                 let _ = write!(script, "cat > {file} <<'END-OF-BLOCK'\n{}END-OF-BLOCK\n", block.text);

@@ -13,10 +13,10 @@ pub(crate) fn argument(name: &str) -> Option<&'static str> {
         "workspaceId" | "limit" | "cursor" | "page" | "emailId" | "threadId" | "draftId" | "folderId"
         | "labelId" | "triagerId" | "webhookId" | "conversationId" | "documentId" | "connectionId"
         | "scheduledSendId" | "attachmentId" | "taskId" | "domainId" | "inviteId" | "memberId"
-        | "deliveryId" | "keyId" | "sortColumn" | "sortDirection" | "name" | "subject" => "",
+        | "deliveryId" | "keyId" | "sortColumn" | "sortDirection" | "name" | "subject" | "from"
+        | "category" | "is_read" | "is_starred" | "has_attachment" | "starred" | "is_urgent" => "",
         "to" => "Address, `Name <address>`, or a list.",
         "cc" | "bcc" => "As `to`.",
-        "from" => "",
         "html" => "HTML body, instead of `text`.",
         "text" => "Plain text body.",
         "attachments" => "Give `content` (base64) and `filename`, or `attachment_id`.",
@@ -29,7 +29,6 @@ pub(crate) fn argument(name: &str) -> Option<&'static str> {
         "require_scan_status" => "Withholds content of other messages.",
         "agent_safe_content" => "Bounded plain text, without headers and files.",
         "include_held" => "Also messages held for triage.",
-        "category" | "is_read" | "is_starred" | "has_attachment" | "starred" | "is_urgent" => "",
         "custom_label" => "Label slug.",
         "custom_labels" => "All its label slugs; replaces the old ones.",
         _ => return None,

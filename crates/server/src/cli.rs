@@ -124,7 +124,7 @@ pub struct Mcp {
     /// Which tools the client gets: assistant, agent-inbox or full [default: assistant]
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
-    /// Read the API key from this file instead of the variable AGENT_MAILBOX_API_KEY
+    /// Read the API key from this file instead of the variable `AGENT_MAILBOX_API_KEY`
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }

@@ -18,7 +18,7 @@ pub struct Failure {
     details: Vec<Detail>,
     fix: Option<String>,
     /// Figures for programs, such as how much was done before the failure.
-    values: Map<String, Value>,
+    values: Box<Map<String, Value>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -30,7 +30,7 @@ impl Failure {
             code: "failed",
             details: Vec::new(),
             fix: None,
-            values: Map::new(),
+            values: Box::default(),
             source: None,
         }
     }
@@ -84,7 +84,7 @@ impl Failure {
         if let Some(fix) = &self.fix {
             object["fix"] = json!(fix);
         }
-        for (name, value) in &self.values {
+        for (name, value) in self.values.iter() {
             object[name] = value.clone();
         }
         object
@@ -123,7 +123,7 @@ impl From<operations::Error> for Failure {
             code: error.kind().code(),
             details: error.details().to_vec(),
             fix: error.fix().map(ToOwned::to_owned),
-            values: Map::new(),
+            values: Box::default(),
             source: Some(error.into()),
         }
     }

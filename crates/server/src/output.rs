@@ -23,7 +23,7 @@ pub struct Style {
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorWhen {
-    /// On terminals, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is
+    /// On terminals, unless `NO_COLOR` is set; everywhere if `CLICOLOR_FORCE` is
     #[default]
     Auto,
     /// Everywhere

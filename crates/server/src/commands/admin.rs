@@ -47,10 +47,10 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         }
         Admin::Key(command) => key(&config, command).await?,
         Admin::Workspace(command) => {
-            workspace(&open::attach(&config).await?, command).await.map_err(which_workspace)?
+            workspace(&open::attach(&config).await?, command).await.map_err(which_workspace)?;
         }
         Admin::Payout(command) => {
-            payout(&open::attach(&config).await?, command).await.map_err(which_workspace)?
+            payout(&open::attach(&config).await?, command).await.map_err(which_workspace)?;
         }
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
         Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,

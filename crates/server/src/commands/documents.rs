@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// Prints the completion script of a shell.
-pub(super) fn completions(shell: Shell) -> Result<ExitCode> {
+pub(super) fn completions(shell: Shell) -> ExitCode {
     // Into memory first: the generator panics when a pipe is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "agent-mailbox", &mut script);
     output::text(&String::from_utf8_lossy(&script));
-    Ok(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
 /// Prints the manual page, or writes those of all commands to a folder.

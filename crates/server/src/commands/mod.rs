@@ -50,7 +50,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
             output::text(&if agent { web::agent_openapi_json() } else { web::openapi_json() });
             Ok(ExitCode::SUCCESS)
         }
-        Command::Completions { shell } => documents::completions(shell),
+        Command::Completions { shell } => Ok(documents::completions(shell)),
         Command::Man { dir } => documents::manual(dir.as_deref()),
         Command::Backup { dir } => quietly(|| in_runtime(backup::save(load(&sources)?, absolute(&dir)))),
         Command::Import { mailbox, path } => {

@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         let hosted_domains = self.hosted_domains();
         let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
         let sign_up_verify = self.flag("sign_up_verify");
-        let operator_plan = self.parsed("operator.plan", |text| text.parse());
+        let operator_plan = self.parsed("operator.plan", str::parse);
         let http = self.http();
         let console = self.console();
         let smtp = self.smtp(sources);

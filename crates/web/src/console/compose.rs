@@ -90,11 +90,7 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         perform(&visit, &mailbox, &form).await
     };
     match performed.await {
-<<<<<<< ours
         Ok(outcome) => visit.leave("/console", Ok(outcome)),
-=======
-        Ok((target, said)) => visit.act("/console", async { Ok((target, said)) }).await,
->>>>>>> theirs
         Err(refused) => {
             let notice = Notice { errors: FieldErrors::of(&refused), ..Notice::default() };
             let mut response = visit.answer(show_again(&visit, &mailbox, &form, notice)).await;

@@ -162,12 +162,11 @@ async fn sync(visit: Visit, Path(connection): Path<String>) -> Response {
         .act(HERE, async {
             let call = visit.call(&integrations::SYNC)?;
             let synced = integrations::sync(visit.app(), &call, connection.into()).await?;
-            let said = match synced.last_error {
-                Some(why) => format!("{} does not work: {why}", synced.name),
-                None => {
-                    let tools = i64::try_from(synced.tools.len()).unwrap_or(i64::MAX);
-                    format!("{} has {}.", synced.name, counted(tools, "tool"))
-                }
+            let said = if let Some(why) = synced.last_error {
+                format!("{} does not work: {why}", synced.name)
+            } else {
+                let tools = i64::try_from(synced.tools.len()).unwrap_or(i64::MAX);
+                format!("{} has {}.", synced.name, counted(tools, "tool"))
             };
             Ok((HERE.to_owned(), said))
         })

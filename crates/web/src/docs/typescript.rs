@@ -33,7 +33,11 @@ pub(super) fn code(call: &Call) -> String {
     let query = if call.query.is_empty() { String::new() } else { format!("?{}", call.query) };
     let _ = write!(code, "const response = await fetch(`${{AGENT_MAILBOX_URL}}{path}{query}`");
     let options = options(call);
-    code.push_str(&if options.is_empty() { ");\n".to_owned() } else { format!(", {{\n{options}}});\n") });
+    if options.is_empty() {
+        code.push_str(");\n");
+    } else {
+        let _ = write!(code, ", {{\n{options}}});\n");
+    }
     code.push_str("if (!response.ok) throw new Error(await response.text());\n");
     code.push_str(match (call.credential, call.output) {
         (Credential::LogIn, _) => {

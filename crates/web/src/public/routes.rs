@@ -116,14 +116,12 @@ async fn openapi(RawQuery(query): RawQuery) -> Response {
     let Some((_, tag)) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "tag") else {
         return page("application/json", &DOCUMENT);
     };
-    match docs::find_part(&tag) {
-        Some(part) => page("application/json", &part.json),
-        None => {
-            let tags: Vec<&str> = docs::parts().iter().map(|part| part.tag.as_str()).collect();
-            let fix = format!("Use one of: {}.", tags.join(", "));
-            error::response(&Error::invalid("tag", "there is no such tag").with_fix(fix))
-        }
-    }
+    let Some(part) = docs::find_part(&tag) else {
+        let tags: Vec<&str> = docs::parts().iter().map(|part| part.tag.as_str()).collect();
+        let fix = format!("Use one of: {}.", tags.join(", "));
+        return error::response(&Error::invalid("tag", "there is no such tag").with_fix(fix));
+    };
+    page("application/json", &part.json)
 }
 
 async fn documentation(Extracted(state): Extracted<State>) -> Response {

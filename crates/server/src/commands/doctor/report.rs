@@ -21,7 +21,8 @@ pub(super) struct Report {
 struct Check {
     status: Status,
     /// What was checked.
-    check: &'static str,
+    #[serde(rename = "check")]
+    name: &'static str,
     message: String,
 }
 
@@ -59,7 +60,7 @@ impl Report {
             };
             output::line(format!("{word}  {check}: {message}"));
         }
-        self.checks.push(Check { status, check, message: message.to_string() });
+        self.checks.push(Check { status, name: check, message: message.to_string() });
     }
 
     fn count(&self, status: Status) -> u64 {
