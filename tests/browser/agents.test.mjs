@@ -199,7 +199,7 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   await page.getByRole("button", { name: "Save the tools of Zoo" }).click();
   await told(page, "Saved.");
   await page.getByText("(2 of 2)").waitFor();
-  await page.getByRole("button", { name: "Read tools again from Zoo" }).click();
+  await page.getByRole("button", { name: "Refresh tools of Zoo" }).click();
   await told(page, "Zoo has 2 tools.");
 
   await page.goto(`${service.base}/console/m/${mailbox.id}/agent`);

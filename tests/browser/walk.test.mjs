@@ -12,7 +12,7 @@ after(async () => { await browser?.close(); await service?.stop(); });
 /** Someone who fills in fields and presses buttons with a pointer or a finger. */
 function byPointer(page) {
   return {
-    fill: (label, text) => page.getByLabel(label, { exact: true }).first().fill(text),
+    fill: (label, text) => page.getByLabel(label, { exact: true }).filter({ visible: true }).first().fill(text),
     press: async (role, name) => {
       const found = page.getByRole(role, { name, exact: typeof name === "string" }).filter({ visible: true }).first();
       await found.scrollIntoViewIfNeeded();
@@ -59,6 +59,7 @@ function byKeyboard(page) {
 async function firstHour(page, person, email) {
   await page.goto(service.base);
   await person.press("link", /^Console/);
+  await page.waitForURL(/\/console\/login/);
   await person.press("link", "Create account");
   await page.waitForURL(/sign-up/);
   await person.fill("Your name", "Ada Byron");
@@ -72,20 +73,31 @@ async function firstHour(page, person, email) {
   await person.fill("Name", "Support");
   await person.press("button", "Create mailbox");
   await page.waitForURL(/\/f\/inbox/);
-  const inbox = page.url();
   await person.press("button", "Send me a test message");
-  await page.goto(inbox);
   await page.locator(".threads .subject").first().waitFor();
   await person.press("link", /test message|welcome/i);
   await page.locator(".msg").first().waitFor();
 
   await person.press("link", "Reply");
+  await page.getByLabel("Message", { exact: true }).filter({ visible: true }).first().waitFor();
   await person.fill("Message", "It works.");
   await person.press("button", "Send");
   await page.getByText(/Message sent|on its way|Sending/).first().waitFor();
 
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("heading", { name: "API keys" }).waitFor();
+  await person.press("button", "New key");
+  await page.getByLabel("Name", { exact: true }).filter({ visible: true }).first().waitFor();
+  await person.fill("Name", "Robot");
+  await person.press("button", "Create key");
+  const key = await page.locator("#fresh-key").textContent();
+  const call = () => fetch(`${service.base}/api/v1/mailboxes`, { headers: { "x-api-key": key } }).then((answer) => answer.status);
+  assert.equal(await call(), 200);
+  await page.goto(`${service.base}/console/keys`);
+  await person.press("button", "Revoke Robot");
+  await page.getByRole("button", { name: "Revoke key", exact: true }).filter({ visible: true }).first().waitFor();
+  await person.press("button", "Revoke key");
+  await page.getByRole("heading", { name: "No API keys yet" }).waitFor();
+  assert.equal(await call(), 401);
 }
 
 test("with the keyboard alone", async () => {
