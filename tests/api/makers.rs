@@ -82,7 +82,7 @@ async fn what_a_member_made_is_paused_when_they_leave(engine: Engine) {
     let page = ada.get("/console/webhooks").await.text();
     assert!(page.contains("by a former member") && page.contains("by the workspace"), "{page}");
     let page = ada.get("/console/integrations").await.text();
-    assert!(page.contains("made by a former member") && page.contains("has left"), "{page}");
+    assert!(page.contains("by a former member") && page.contains("has left"), "{page}");
 
     // A change alone takes nothing over; putting it to use does.
     let one = format!("{hooks}/{}", id(&of_bob));

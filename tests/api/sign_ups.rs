@@ -75,7 +75,7 @@ async fn a_link_makes_the_account_and_nothing_tells_who_has_one(engine: Engine) 
     let again = server.anonymous().post(SIGN_UP, body.clone()).await;
     assert_eq!((again.status, again.text()), (202, asked.text()));
     let found = messages(&server, &tenant, &mailbox).await;
-    assert!(found.len() == 2 && found.iter().any(|text| text.contains("It has one already")), "{found:?}");
+    assert!(found.len() == 2 && found.iter().any(|text| text.contains("You already have one")), "{found:?}");
     // Nobody's mailbox is flooded.
     for _ in 0..5 {
         assert_eq!(server.anonymous().post(SIGN_UP, body.clone()).await.text(), asked.text());

@@ -79,7 +79,7 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
     assert_eq!(both.len(), 4);
     assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
     let refused = keys::rotate(&server.app, "agents.test").await.unwrap_err().to_string();
-    assert!(refused.contains("publish that one first"), "{refused}");
+    assert!(refused.contains("publish that key first"), "{refused}");
     names.set(&keys_in_zone(&both, &["rsa1", "rsa2", "ed2"]));
     keys::check_all_hosted(&server.app).await.unwrap();
     let second = pairs(&[("agentmailbox-rsa2", "agents.test"), ("agentmailbox-ed2", "agents.test")]);
