@@ -102,7 +102,7 @@ async fn the_first_page_leads_to_a_mailbox(engine: Engine) {
     for (_, code) in &steps {
         let printed = runner.run("step", code, &variables).await.unwrap();
         last = serde_json::from_str(&printed).unwrap_or_else(|_| panic!("{code}\n{printed}"));
-        for (variable, field) in [("WORKSPACE_ID", "workspace_id"), ("AGENT_MAILBOX_KEY", "key")] {
+        for (variable, field) in [("WORKSPACE_ID", "workspace_id"), ("AGENT_MAILBOX_API_KEY", "key")] {
             if let Some(value) = last[field].as_str() {
                 variables.push((variable.to_owned(), value.to_owned()));
             }

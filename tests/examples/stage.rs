@@ -88,7 +88,7 @@ impl Stage {
         let sessions = world.session.get("/api/console/sessions").await.ok();
         let mut variables = vec![
             ("AGENT_MAILBOX_URL".to_owned(), self.url.clone()),
-            ("AGENT_MAILBOX_KEY".to_owned(), world.tenant.key.secret().to_owned()),
+            ("AGENT_MAILBOX_API_KEY".to_owned(), world.tenant.key.secret().to_owned()),
             ("AGENT_MAILBOX_COOKIE".to_owned(), world.session.secret().to_owned()),
             ("RECIPIENT".to_owned(), "grace@example.com".to_owned()),
             ("MAILBOX_ADDRESS".to_owned(), address),
@@ -122,13 +122,13 @@ impl Stage {
             // Not an affiliate yet.
             "signUpAffiliate" => {
                 let tenant = self.server.tenant(Plan::Free).await;
-                furnished.set("AGENT_MAILBOX_KEY", tenant.key.secret().to_owned());
+                furnished.set("AGENT_MAILBOX_API_KEY", tenant.key.secret().to_owned());
             }
             _ => {}
         }
         if id != "signUpAffiliate" {
             let key = furnished.world.tenant.key.secret().to_owned();
-            furnished.set("AGENT_MAILBOX_KEY", key);
+            furnished.set("AGENT_MAILBOX_API_KEY", key);
         }
     }
 

@@ -306,7 +306,7 @@ fn mail_to_several_mailboxes_gets_into_all_of_them() {
 fn documented_hook() -> String {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/receiving.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    guide.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap().to_owned()
+    guide.split("```python deliver.py\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap().to_owned()
 }
 
 /// Delivers with the documented program, and gives what it printed.

@@ -54,7 +54,7 @@ pub(super) enum Output {
 /// The variables of the examples, and where their values come from.
 pub(super) const VARIABLES: [(&str, &str); 33] = [
     ("AGENT_MAILBOX_URL", "The address of this server."),
-    ("AGENT_MAILBOX_KEY", "An API key: `key` of [createApiKey](#createApiKey), or from the console."),
+    ("AGENT_MAILBOX_API_KEY", "An API key: `key` of [createApiKey](#createApiKey), or from the console."),
     (
         "AGENT_MAILBOX_COOKIE",
         "The session's cookie, as [logIn](#logIn) prints it in Python and TypeScript; curl keeps it in `cookies.txt`.",

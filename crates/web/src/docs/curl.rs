@@ -22,7 +22,7 @@ pub(super) fn command(call: &Call, base: &str) -> String {
     let mut lines = vec![format!("curl{stream}{} \"{base}{}{query}\"", method(call), call.path)];
     match call.credential {
         Credential::Nothing => {}
-        Credential::Key => lines.push("-H \"x-api-key: $AGENT_MAILBOX_KEY\"".to_owned()),
+        Credential::Key => lines.push("-H \"x-api-key: $AGENT_MAILBOX_API_KEY\"".to_owned()),
         Credential::Session { changes } => {
             lines.push("-b cookies.txt".to_owned());
             if changes {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_write_is_ready_to_paste() {
         let expected = r#"curl "$URL/api/v1/mailboxes/$MAILBOX_ID/emails/bulk-read" \
-  -H "x-api-key: $AGENT_MAILBOX_KEY" \
+  -H "x-api-key: $AGENT_MAILBOX_API_KEY" \
   -H "idempotency-key: $(openssl rand -hex 16)" \
   -H "content-type: application/json" \
   -d '{

@@ -62,7 +62,7 @@ fn calls(html: &mut Html, _: &Reference) {
          newer). They run as printed once their variables are set in the environment.",
     );
     html.code_block(|html| {
-        html.text(&format!("export AGENT_MAILBOX_URL={URL}\nexport AGENT_MAILBOX_KEY=sk-proj-…\n"));
+        html.text(&format!("export AGENT_MAILBOX_URL={URL}\nexport AGENT_MAILBOX_API_KEY=sk-proj-…\n"));
         html.line("span.c", "# as a call needs them\n");
         html.text("export MAILBOX_ID=… EMAIL_ID=…");
     });

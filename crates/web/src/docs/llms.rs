@@ -78,7 +78,7 @@ answers 404, its id in a path 403.
 }
 
 fn quick_start(page: &mut String, now: Timestamp) {
-    page.push_str("\n## Quick start\n\nWith `AGENT_MAILBOX_URL` and `AGENT_MAILBOX_KEY` set.\n");
+    page.push_str("\n## Quick start\n\nWith `AGENT_MAILBOX_URL` and `AGENT_MAILBOX_API_KEY` set.\n");
     for (id, words) in QUICK_START {
         let Some(operation) = REFERENCE.operation(id) else { continue };
         let [(language, _, code), ..] = samples::all(&REFERENCE, &operation);

@@ -80,7 +80,7 @@ fn headers(call: &Call) -> Vec<(&'static str, String)> {
     let variable = |name: &str| (VALUES.variable)(name);
     let mut headers = match call.credential {
         Credential::Nothing | Credential::LogIn => Vec::new(),
-        Credential::Key => vec![("x-api-key", variable("AGENT_MAILBOX_KEY"))],
+        Credential::Key => vec![("x-api-key", variable("AGENT_MAILBOX_API_KEY"))],
         Credential::Session { .. } => vec![("cookie", variable("AGENT_MAILBOX_COOKIE"))],
     };
     if call.credential == (Credential::Session { changes: true }) {
@@ -111,7 +111,7 @@ env = os.environ
 response = requests.post(
     f"{env['AGENT_MAILBOX_URL']}/api/v1/mailboxes/{env['MAILBOX_ID']}/emails/bulk-read",
     headers={
-        "x-api-key": env["AGENT_MAILBOX_KEY"],
+        "x-api-key": env["AGENT_MAILBOX_API_KEY"],
         "idempotency-key": str(uuid.uuid4()),
     },
     json={

@@ -61,7 +61,7 @@ fn names(call: &Call) -> Vec<String> {
     let mut names = vec![if changes { "AGENT_MAILBOX_URL = \"\"" } else { "AGENT_MAILBOX_URL" }.to_owned()];
     match call.credential {
         Credential::Nothing | Credential::LogIn => {}
-        Credential::Key => names.push("AGENT_MAILBOX_KEY = \"\"".to_owned()),
+        Credential::Key => names.push("AGENT_MAILBOX_API_KEY = \"\"".to_owned()),
         Credential::Session { .. } => names.push("AGENT_MAILBOX_COOKIE = \"\"".to_owned()),
     }
     names.extend(call.variables());
@@ -76,7 +76,7 @@ fn options(call: &Call) -> String {
     }
     let mut headers = match call.credential {
         Credential::Nothing | Credential::LogIn => Vec::new(),
-        Credential::Key => vec!["\"x-api-key\": AGENT_MAILBOX_KEY".to_owned()],
+        Credential::Key => vec!["\"x-api-key\": AGENT_MAILBOX_API_KEY".to_owned()],
         Credential::Session { .. } => vec!["cookie: AGENT_MAILBOX_COOKIE".to_owned()],
     };
     if call.credential == (Credential::Session { changes: true }) {
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn a_write_is_ready_to_run() {
         let call = Call::of(&REFERENCE, &REFERENCE.operation("bulkReadEmails").unwrap());
-        let expected = r#"const { AGENT_MAILBOX_URL, AGENT_MAILBOX_KEY = "", MAILBOX_ID, EMAIL_ID } = process.env;
+        let expected = r#"const { AGENT_MAILBOX_URL, AGENT_MAILBOX_API_KEY = "", MAILBOX_ID, EMAIL_ID } = process.env;
 const response = await fetch(`${AGENT_MAILBOX_URL}/api/v1/mailboxes/${MAILBOX_ID}/emails/bulk-read`, {
   method: "POST",
   headers: {
-    "x-api-key": AGENT_MAILBOX_KEY,
+    "x-api-key": AGENT_MAILBOX_API_KEY,
     "idempotency-key": crypto.randomUUID(),
     "content-type": "application/json",
   },

@@ -26,7 +26,7 @@ const STEPS: [(&str, &str, &str); 3] = [
     (
         "createApiKey",
         "Create an API key",
-        "Keep `key` of the response as `$AGENT_MAILBOX_KEY`. It is shown only once.",
+        "Keep `key` of the response as `$AGENT_MAILBOX_API_KEY`. It is shown only once.",
     ),
     ("createMailbox", "Create a mailbox", "`email` of the response is its address. Send it an email."),
 ];
