@@ -157,8 +157,9 @@ async fn the_settings_page_is_a_door_too(engine: Engine) {
         let kind = Some("application/x-www-form-urlencoded");
         let answer =
             session.send_raw(Method::POST, "/console/account/password", kind, Body::from(body)).await;
-        // What is refused comes back as the form, with the mistake at its field.
-        let refused = answer.status == 200 && answer.text().contains("aria-invalid=\"true\"");
+        // What is refused comes back as the form, with the mistake at its field or above it.
+        let says_why = |text: &str| text.contains("aria-invalid=\"true\"") || text.contains("role=\"alert\"");
+        let refused = answer.status == 200 && says_why(&answer.text());
         assert!(refused || answer.status == 303, "{}", answer.text());
         if refused { None } else { Some(answer.header("location").to_owned()) }
     };

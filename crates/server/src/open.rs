@@ -1,6 +1,6 @@
 //! Opens what the configuration names: the data folder, the key, the stores, and the service on top of them.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
+use std::{ffi::OsStr, fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use adapters::{
     embeddings::HttpEmbedder,
@@ -135,10 +135,12 @@ fn no_store(config: &Config) -> Failure {
     Failure::new(message).with_code("no_store").with_fix(fix)
 }
 
-/// Whether a folder exists and holds nothing, or nothing but a master key that was put there beforehand.
+/// Whether a folder exists and holds nothing, or nothing but a master key that was put there beforehand and what a new
+/// file system has at its root.
 fn is_new_folder(folder: &Path) -> bool {
+    let is_expected = |name: &OsStr| name == "master.key" || name == "lost+found";
     std::fs::read_dir(folder).is_ok_and(|entries| {
-        entries.into_iter().all(|entry| entry.is_ok_and(|entry| entry.file_name() == "master.key"))
+        entries.into_iter().all(|entry| entry.is_ok_and(|entry| is_expected(&entry.file_name())))
     })
 }
 
