@@ -100,7 +100,7 @@ fn unknown_tool(profile: Profile, name: &str) -> String {
         );
     }
     let names = profile.tools().declarations.iter().map(|tool| &*tool.name);
-    match meant::nearest_tool(name, names) {
+    match meant::nearest(name, names) {
         Some(nearest) => format!("Unknown tool: {name}. Did you mean {nearest}?"),
         None => format!("Unknown tool: {name}. tools/list shows the tools."),
     }

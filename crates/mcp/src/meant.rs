@@ -74,10 +74,7 @@ fn meant<'a>(given: &str, free: &[&'a str], tool: &Tool) -> Option<&'a str> {
     if let Some(found) = synonyms.flat_map(|group| group.iter()).find_map(|name| find(name)) {
         return Some(found);
     }
-    // Beyond a third of the letters it would be a guess.
-    let scored = free.iter().map(|name| (strsim::osa_distance(&wanted, &plain(name)), *name));
-    let nearest = scored.min_by_key(|(distance, _)| *distance);
-    nearest.filter(|(distance, _)| *distance <= wanted.chars().count() / 3).map(|(_, name)| name)
+    nearest(given, free.iter().copied())
 }
 
 /// A name without its case, hyphens and underscores: `mailbox_id` and `mailboxId` are the same.
@@ -85,8 +82,8 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
-/// A tool name near to one that does not exist.
-pub(crate) fn nearest_tool<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The name nearest to one that does not exist. Beyond a third of the letters it would be a guess.
+pub(crate) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = plain(given);
     let scored = names.map(|name| (strsim::osa_distance(&wanted, &plain(name)), name));
     let nearest = scored.min_by_key(|(distance, _)| *distance);
@@ -153,7 +150,7 @@ mod tests {
         let (messages, fix) = complaint("get_email_context", json!({ "colour": "red", "mailboxId": "a" }));
         assert_eq!(messages, ["unknown argument `colour`"]);
         assert!(fix.starts_with("get_email_context needs `mailboxId`, `emailId` and takes "), "{fix}");
-        assert!(nearest_tool("list_emials", ["list_emails", "get_email"].into_iter()) == Some("list_emails"));
-        assert!(nearest_tool("rule_the_world", ["list_emails"].into_iter()).is_none());
+        assert!(nearest("list_emials", ["list_emails", "get_email"].into_iter()) == Some("list_emails"));
+        assert!(nearest("rule_the_world", ["list_emails"].into_iter()).is_none());
     }
 }

@@ -95,7 +95,7 @@ pub async fn attach(config: &Config) -> Result<App> {
     Ok(App::attach(parts(config, config.settings(), Creation::Refused).await?))
 }
 
-/// As `attach`, and creates the store if the data folder exists and is empty: whoever made that folder means it.
+/// As `attach`, and creates the store if the data folder exists and is empty: then the operator created it on purpose.
 pub async fn attach_or_create(config: &Config) -> Result<App> {
     if !is_new_folder(&config.data_dir) {
         return attach(config).await;

@@ -132,7 +132,7 @@ function markOpen() {
   for (const row of rows()) row.classList.toggle("open", Boolean(thread) && row.dataset.thread === thread);
 }
 
-// A list that has come anew keeps the focus, the cursor and what was selected.
+// A list that was swapped in keeps the focus, the cursor and what was selected.
 let kept = null;
 document.body.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target?.id !== "rows") return;

@@ -26,7 +26,7 @@ export function toast(text, kind = "done", action = null) {
   place()?.append(note);
   const seconds = kind === "failed" || action ? 10 : 5;
   let timer = setTimeout(() => note.remove(), seconds * 1000);
-  // Whoever reads it or is about to press its button has time for that.
+  // The reader has time to read it and to press its button.
   for (const [enter, leave] of [["mouseenter", "mouseleave"], ["focusin", "focusout"]]) {
     note.addEventListener(enter, () => clearTimeout(timer));
     note.addEventListener(leave, () => { timer = setTimeout(() => note.remove(), 3000); });

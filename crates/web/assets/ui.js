@@ -59,7 +59,7 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   const typed = await confirmed(question);
   if (typed === null) return;
-  // A list may have come anew while the question was open.
+  // A list may have been replaced while the question was open.
   const same = form.isConnected ? form : document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
   if (same) sendWith(same, same === form ? event.submitter : null, { confirmed: "1", typed });
 }, true);
@@ -195,7 +195,7 @@ document.addEventListener("toggle", (event) => {
   document.cookie = `nav=${[...chosen].map((one) => one.join(":")).join(".")}; path=/console; max-age=31536000; samesite=lax`;
 }, true);
 
-// Lists that can be filtered, also when they have come anew.
+// Lists that can be filtered, also after they were swapped in.
 function filter(input) {
   const wanted = input.value.trim().toLowerCase();
   for (const row of document.querySelectorAll(`${input.dataset.filter} > [data-filtered]`)) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use mail::address::Address;
 use model::{
-    Limit, MailboxId, TriagerId,
+    EmailId, Limit, MailboxId, TriagerId,
     conversations::Conversation,
     drafts::Draft,
     triagers::{
@@ -259,6 +259,18 @@ pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuer
 /// Runs of a thread that are searched for the one that saved a draft.
 const MAX_THREAD_RUNS: i64 = 100;
 
+/// The draft that a person has to approve, if the task saved one.
+fn draft_to_approve(task: &RunTask) -> Option<&EmailId> {
+    task.draft_id.as_ref().filter(|_| task.requires_approval == Some(true))
+}
+
+/// The drafts of a mailbox that the last runs of its triagers saved for approval.
+#[crate::boxed]
+pub async fn drafts_to_approve(app: &App, call: &Call, mailbox: &str, runs: i64) -> Result<Vec<EmailId>> {
+    let recent = recent(app, call, mailbox, RecentRunsQuery { limit: runs }).await?;
+    Ok(recent.runs.iter().flat_map(|run| &run.tasks).filter_map(draft_to_approve).cloned().collect())
+}
+
 /// The name of the triager whose draft a person has to approve, if this draft is such a one.
 #[crate::boxed]
 pub async fn approval_of(app: &App, call: &Call, mailbox: &str, draft: &Draft) -> Result<Option<String>> {
@@ -266,9 +278,7 @@ pub async fn approval_of(app: &App, call: &Call, mailbox: &str, draft: &Draft) -
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let runs = triager_runs::list_of_thread(tx, &mailbox, &thread, MAX_THREAD_RUNS).await?;
-        let saved_it = |task: &RunTask| {
-            task.draft_id.as_ref() == Some(&id) && task.requires_approval.unwrap_or_default()
-        };
+        let saved_it = |task: &RunTask| draft_to_approve(task) == Some(&id);
         Ok(runs.into_iter().find(|run| run.tasks.iter().any(saved_it)).map(|run| run.triager.name))
     })
     .await

@@ -256,7 +256,7 @@ fn settings_field(path: &str) -> Option<(String, String)> {
     }
 }
 
-/// Responds to a form of the settings page: with the page anew, or with the refused form on it.
+/// Responds to a form of the settings page: with a redirect to the page, or with the refused form on it.
 async fn finish(
     visit: &Visit,
     mailbox: &str,

@@ -94,7 +94,7 @@ fn describe(reference: &Reference, schema: &Map<String, Value>) -> Option<String
 fn kind(reference: &Reference, schema: &Value) -> String {
     if let Some(target) = schema["$ref"].as_str() {
         let found = reference.schema(target);
-        // Ids and texts with bounds are strings to whoever reads them.
+        // Ids and texts with bounds are plain strings to a reader.
         let is_plain = found.is_some_and(|schema| {
             schema.get("type").is_some_and(|kind| kind == "string") && !schema.contains_key("enum")
         });
