@@ -68,7 +68,13 @@ impl Runner {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
         let mut command = match language {
             Language::Shell => return Some(Self { language, folder, driver: None }),
-            Language::Python => Command::new("python3"),
+            Language::Python => match python() {
+                Some(python) => Command::new(python),
+                None => {
+                    println!("SKIPPED: Python has no requests here (scripts/requests installs it)");
+                    return None;
+                }
+            },
             Language::TypeScript => Command::new("node"),
         };
         command.arg(here.join(if language == Language::Python { "driver.py" } else { "driver.mjs" }));
@@ -117,10 +123,10 @@ impl Runner {
 
     /// A process of its own for an example.
     fn process(&self, code: &str, variables: &[(String, String)]) -> Command {
-        let (program, arguments): (_, &[&str]) = match self.language {
-            Language::Shell => ("sh", &["-c"]),
-            Language::Python => ("python3", &["-c"]),
-            Language::TypeScript => ("node", &["--input-type=module", "--eval"]),
+        let (program, arguments): (String, &[&str]) = match self.language {
+            Language::Shell => ("sh".to_owned(), &["-c"]),
+            Language::Python => (python().unwrap(), &["-c"]),
+            Language::TypeScript => ("node".to_owned(), &["--input-type=module", "--eval"]),
         };
         let mut command = Command::new(program);
         command.args(arguments).arg(code).envs(variables.iter().cloned());
@@ -151,9 +157,15 @@ fn first_line(mut command: Command) -> Result<String, String> {
     if line.is_empty() { Err("it ended".to_owned()) } else { Ok(line) }
 }
 
-/// The folder, and the stand-in for `requests`: it is found before the package, so that every machine runs the same.
+/// The interpreter that has `requests`: the one that `scripts/requests` made, or that of the system.
+fn python() -> Option<String> {
+    let python = std::env::var("AGENT_MAILBOX_REQUESTS").unwrap_or_else(|_| "python3".to_owned());
+    let found = Command::new(&python).args(["-c", "import requests"]).stderr(Stdio::null()).status();
+    found.is_ok_and(|status| status.success()).then_some(python)
+}
+
+/// Keeps an example's files in the folder, and its calls on this machine.
 fn surround(command: &mut Command, folder: &TempDir) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    command.current_dir(folder.path()).env("CURL_HOME", folder.path()).env("PYTHONPATH", here);
+    command.current_dir(folder.path()).env("CURL_HOME", folder.path()).env("NO_PROXY", "*");
     command.env("PYTHONDONTWRITEBYTECODE", "1").stdout(Stdio::piped());
 }

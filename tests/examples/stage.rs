@@ -4,6 +4,7 @@ use model::{Plan, Timestamp, sending::OutboundMode};
 use operations::{BotUpdates, Outbound, SignUpPolicy, ports::ChatMessage, ports::ChatReply, sending::worker};
 use serde_json::{Value, json};
 use testkit::{BotServer, Engine, Receiver, ScriptedModel, Server, ServerOptions};
+use web::example_variable;
 
 use crate::catalog::{self, World};
 
@@ -95,7 +96,7 @@ impl Stage {
             ("INBOUND_SECRET".to_owned(), SECRET.to_owned()),
             ("SESSION_ID".to_owned(), sessions[0]["id"].as_str().unwrap().to_owned()),
         ];
-        variables.extend(world.ids.iter().map(|(name, id)| (variable(name), id.clone())));
+        variables.extend(world.ids.iter().map(|(name, id)| (example_variable(name), id.clone())));
         Furnished { world, mailbox, variables }
     }
 
@@ -175,7 +176,8 @@ impl Stage {
             }
             operations::webhooks::outbox::run_due(&self.server.app).await.unwrap();
         };
-        let header = |name: &str| (variable(&name.replace('-', "_")), delivered.header(name).to_owned());
+        let header =
+            |name: &str| (example_variable(&name.replace('-', "_")), delivered.header(name).to_owned());
         vec![
             header("webhook-id"),
             header("webhook-timestamp"),
@@ -203,16 +205,4 @@ impl Furnished {
         self.variables.retain(|(known, _)| known != name);
         self.variables.push((name.to_owned(), value));
     }
-}
-
-/// A parameter's name as that of a variable.
-fn variable(name: &str) -> String {
-    let mut variable = String::new();
-    for character in name.chars() {
-        if character.is_uppercase() {
-            variable.push('_');
-        }
-        variable.push(character.to_ascii_uppercase());
-    }
-    variable
 }

@@ -168,7 +168,7 @@ pub struct PasswordReset {
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PasswordChange {
-    /// The present password.
+    /// The current password.
     #[garde(length(chars, max = 200))]
     pub current: String,
     /// The new password.

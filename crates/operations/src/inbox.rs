@@ -7,4 +7,5 @@ pub mod inbound;
 pub mod mail_log;
 pub mod postmaster;
 pub mod scanning;
+pub mod test_message;
 pub mod threads;

@@ -44,7 +44,7 @@ pub use self::{
         state::{running_keys::RunningKey, scanning::Scanning},
         supervisor,
     },
-    inbox::{attachments, email_context, emails, inbound, mail_log, scanning, threads},
+    inbox::{attachments, email_context, emails, inbound, mail_log, scanning, test_message, threads},
     mailbox::{domains, folders, labels, mailboxes},
     notify::{telegram, webhooks},
     outbox::{drafts, scheduled_sends, sending},

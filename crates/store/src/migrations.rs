@@ -80,6 +80,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "unproven claims",
         sql: include_str!("../migrations/0024_unproven_claims.sql"),
     },
+    Migration {
+        version: 25,
+        name: "runs of emails",
+        sql: include_str!("../migrations/0025_runs_of_emails.sql"),
+    },
 ];
 
 /// Any number that nothing else in the database uses.

@@ -5,7 +5,11 @@ use model::{
     triagers::{RunSource, RunStatus, RunTask, RunTriager, SourceKind, TriagerRun},
 };
 
-use crate::{FromRow, Param, Row, Tx, error::Result};
+use crate::{
+    FromRow, Param, Row, Tx,
+    error::Result,
+    sql::{LIST_LENGTH, list_params, list_placeholders},
+};
 
 impl FromRow for TriagerRun {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
@@ -22,6 +26,9 @@ impl FromRow for TriagerRun {
     }
 }
 
+/// Runs that are read for some threads at most.
+const MAX_RUNS: usize = 1000;
+
 const COLUMNS: &str =
     "id, triager_id, triager_name, source_kind, email_id, status, summary, tasks, started_at,
     finished_at";
@@ -35,19 +42,26 @@ pub async fn list_recent(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<
     tx.all(&sql, &[mailbox.into(), most.into()]).await
 }
 
-/// The runs on the emails of a thread, newest first.
-pub async fn list_of_thread(
+/// The runs on the emails of these threads; of many runs the newest.
+pub async fn list_of_threads(
     tx: &mut Tx,
     mailbox: &MailboxId,
-    thread: &ThreadId,
-    most: i64,
+    threads: &[ThreadId],
 ) -> Result<Vec<TriagerRun>> {
+    let nothing = ThreadId::from("");
     let sql = format!(
         "SELECT {COLUMNS} FROM triager_run WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id IN
-           (SELECT id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3)
-         ORDER BY started_at DESC, id DESC LIMIT $4"
+           (SELECT id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id IN ({}))
+         ORDER BY started_at DESC, id DESC LIMIT {MAX_RUNS}",
+        list_placeholders(3)
     );
-    tx.all(&sql, &[mailbox.into(), thread.into(), most.into()]).await
+    let mut found = Vec::new();
+    for some in threads.chunks(LIST_LENGTH) {
+        let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+        params.extend(list_params(some.iter(), &nothing));
+        found.extend(tx.all::<TriagerRun>(&sql, &params).await?);
+    }
+    Ok(found)
 }
 
 /// The runs of a job.

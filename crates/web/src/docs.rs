@@ -31,6 +31,7 @@ mod tests;
 mod typescript;
 mod welcome;
 
+pub use self::call::example_variable;
 pub(crate) use self::{
     llms::llms,
     page::page,

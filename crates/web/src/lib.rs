@@ -36,6 +36,7 @@ pub use self::{
     agent::{agent_document, agent_endpoints, agent_openapi_json},
     api::endpoints,
     console::ConsoleLimits,
+    docs::example_variable,
     door::{Door, DoorContext, refuse},
     endpoint::Endpoint,
     openapi::{document, openapi_json},

@@ -115,7 +115,7 @@ pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &
     let found = found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
     let email = found.account.email.clone();
     if !passwords::check(app, client, Purpose::Other, &email, Some(&found), input.current).await? {
-        return Err(Error::invalid("current", "this is not your present password"));
+        return Err(Error::invalid("current", "is not your current password"));
     }
     let (password_hash, now) = (hash_password(app, client, input.password).await?, app.now());
     app.db()

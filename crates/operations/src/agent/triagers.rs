@@ -1,13 +1,12 @@
 //! Triagers of a mailbox: the operations on them, and their runs. How they work is in
 //! [`triage`](crate::agent::triage).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use mail::address::Address;
 use model::{
-    EmailId, Limit, MailboxId, TriagerId,
+    EmailId, Limit, MailboxId, ThreadId, TriagerId,
     conversations::Conversation,
-    drafts::Draft,
     triagers::{
         NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, RunTask,
         SourceKind, TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerConversation, TriagerRun,
@@ -256,30 +255,28 @@ pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuer
     .await
 }
 
-/// Runs of a thread that are searched for the one that saved a draft.
-const MAX_THREAD_RUNS: i64 = 100;
-
 /// The draft that a person has to approve, if the task saved one.
 fn draft_to_approve(task: &RunTask) -> Option<&EmailId> {
     task.draft_id.as_ref().filter(|_| task.requires_approval == Some(true))
 }
 
-/// The drafts of a mailbox that the last runs of its triagers saved for approval.
+/// The drafts in these threads that a triager saved for approval, and the triager's name.
 #[crate::boxed]
-pub async fn drafts_to_approve(app: &App, call: &Call, mailbox: &str, runs: i64) -> Result<Vec<EmailId>> {
-    let recent = recent(app, call, mailbox, RecentRunsQuery { limit: runs }).await?;
-    Ok(recent.runs.iter().flat_map(|run| &run.tasks).filter_map(draft_to_approve).cloned().collect())
-}
-
-/// The name of the triager whose draft a person has to approve, if this draft is such a one.
-#[crate::boxed]
-pub async fn approval_of(app: &App, call: &Call, mailbox: &str, draft: &Draft) -> Result<Option<String>> {
-    let (named, id, thread) = (mailboxes::name(mailbox), draft.id.clone(), draft.thread_id.clone());
+pub async fn drafts_to_approve(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    threads: Vec<ThreadId>,
+) -> Result<HashMap<EmailId, String>> {
+    let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
-        let runs = triager_runs::list_of_thread(tx, &mailbox, &thread, MAX_THREAD_RUNS).await?;
-        let saved_it = |task: &RunTask| draft_to_approve(task) == Some(&id);
-        Ok(runs.into_iter().find(|run| run.tasks.iter().any(saved_it)).map(|run| run.triager.name))
+        let runs = triager_runs::list_of_threads(tx, &mailbox, &threads).await?;
+        let of_run = |run: TriagerRun| {
+            let drafts: Vec<EmailId> = run.tasks.iter().filter_map(draft_to_approve).cloned().collect();
+            drafts.into_iter().map(move |draft| (draft, run.triager.name.clone()))
+        };
+        Ok(runs.into_iter().flat_map(of_run).collect())
     })
     .await
 }

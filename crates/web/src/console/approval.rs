@@ -1,15 +1,29 @@
 //! Drafts that a triager wrote and that a person must approve before they leave.
 
-use model::EmailId;
+use std::collections::{BTreeSet, HashMap};
+
+use model::{EmailId, ThreadId, emails::Email, folders::SystemFolder};
 use operations::triagers;
 
 use super::visit::Visit;
 
-/// Runs of triagers that are looked through; older drafts have lost their mark.
-const MAX_RUNS: i64 = 200;
+/// The drafts among these emails that need approval, and the names of the triagers that wrote them.
+pub(super) async fn pending(visit: &Visit, mailbox: &str, emails: &[Email]) -> HashMap<EmailId, String> {
+    let drafts = emails.iter().filter(|email| email.folder_id == SystemFolder::Drafts);
+    let threads: BTreeSet<ThreadId> = drafts.filter_map(|draft| draft.thread_id.clone()).collect();
+    in_threads(visit, mailbox, threads.into_iter().collect()).await
+}
 
-/// The drafts of a mailbox that need approval; none for people who may not see what triagers did.
-pub(super) async fn pending(visit: &Visit, mailbox: &str) -> Vec<EmailId> {
-    let Ok(call) = visit.call(&triagers::RECENT) else { return Vec::new() };
-    triagers::drafts_to_approve(visit.app(), &call, mailbox, MAX_RUNS).await.unwrap_or_default()
+/// The drafts of these threads that need approval; none for people who may not see what triagers did.
+pub(super) async fn in_threads(
+    visit: &Visit,
+    mailbox: &str,
+    threads: Vec<ThreadId>,
+) -> HashMap<EmailId, String> {
+    match visit.call(&triagers::RECENT) {
+        Ok(call) if !threads.is_empty() => {
+            triagers::drafts_to_approve(visit.app(), &call, mailbox, threads).await.unwrap_or_default()
+        }
+        _ => HashMap::new(),
+    }
 }

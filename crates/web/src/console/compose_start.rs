@@ -11,13 +11,13 @@ use mail::{
 };
 use model::{
     EmailId,
-    drafts::Draft,
     emails::{Attachment, BodyFormat, Email, EmailQuery},
 };
-use operations::{Result, attachments, drafts, emails, triagers};
+use operations::{Result, attachments, drafts, emails};
 use serde_json::json;
 
 use super::{
+    approval,
     compose_view::ComposedMessage,
     fields::{Fields, input},
     forward,
@@ -123,7 +123,8 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
 
 async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMessage> {
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
-    let drafted_by = approval_of(visit, mailbox, &draft).await?;
+    let drafted_by =
+        approval::in_threads(visit, mailbox, vec![draft.thread_id.clone()]).await.remove(&draft.id);
     let own_text = forward::own_text(&draft.body, draft.body_format);
     let below = forward::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let (mut inline_pictures, mut files) = (HashMap::new(), Vec::new());
@@ -165,15 +166,6 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMe
         drafted_by,
         ..ComposedMessage::default()
     })
-}
-
-/// The triager that wrote a draft, if a person has to approve it.
-async fn approval_of(visit: &Visit, mailbox: &str, draft: &Draft) -> Result<Option<String>> {
-    match visit.call(&triagers::RECENT) {
-        Ok(call) => triagers::approval_of(visit.app(), &call, mailbox, draft).await,
-        // Without triagers in the plan there is nothing to approve.
-        Err(_) => Ok(None),
-    }
 }
 
 /// A draft's picture as a `data:` URL, with its content id.

@@ -152,7 +152,7 @@ async fn create(visit: Visit, request: Request) -> Response {
         }
         Err(refused) => {
             let form = FormState::refused(fields, &refused, LABELS);
-            visit.answer(show_form(&visit, form)).await
+            visit.again(&refused, show_form(&visit, form)).await
         }
     }
 }

@@ -292,7 +292,7 @@ async fn add(visit: Visit, request: Request) -> Response {
         Err(refused) => {
             // A browser does not send a file's place, so it has to be chosen again.
             let form = FormState::refused(Fields::default(), &refused, FILE_LABELS);
-            visit.answer(show_document_form(&visit, form)).await
+            visit.again(&refused, show_document_form(&visit, form)).await
         }
     }
 }
@@ -310,7 +310,7 @@ async fn remember(visit: Visit, request: Request) -> Response {
         Ok(_) => visit.act(HERE, async { Ok((HERE.to_owned(), "Remembered.".to_owned())) }).await,
         Err(refused) => {
             let form = FormState::refused(fields, &refused, TEXT_LABELS);
-            visit.answer(show_memory_form(&visit, form)).await
+            visit.again(&refused, show_memory_form(&visit, form)).await
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A mailbox's messages as a list: folders, labels, search.
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::{
     Router,
@@ -201,12 +203,17 @@ struct RowMaker<'a> {
     view: &'a View,
     zone: &'a Zone,
     labels: &'a [Label],
-    /// The drafts that a person must approve.
-    approvals: Vec<EmailId>,
+    /// The drafts that a person must approve, and who wrote them.
+    approvals: HashMap<EmailId, String>,
     suffix: String,
 }
 
 impl RowMaker<'_> {
+    async fn of_emails(mut self, visit: &Visit, emails: Vec<Email>) -> Vec<Row> {
+        self.approvals = approval::pending(visit, self.mailbox, &emails).await;
+        emails.into_iter().map(|email| self.of_email(email)).collect()
+    }
+
     fn of_thread(&self, thread: ThreadSummary) -> Row {
         let mut row = self.of_email(thread.newest_email);
         row.count = thread.mail_count;
@@ -244,7 +251,7 @@ impl RowMaker<'_> {
             files: email.attachment_count > 0,
             flagged: email.scan_status == Some(ScanStatus::Flagged),
             urgent: email.is_urgent && !outgoing,
-            needs_approval: self.approvals.contains(&email.id),
+            needs_approval: self.approvals.contains_key(&email.id),
             failed: matches!(email.delivery_status.as_deref(), Some("bounced" | "partial" | "complained")),
             labels: email.custom_labels.iter().filter_map(named).collect(),
             thread,
@@ -263,16 +270,13 @@ async fn list(
     cursor: Option<&str>,
 ) -> Result<Listing> {
     let (app, limit) = (visit.app(), visit.limits().conversations_per_page);
-    let approvals = match view {
-        View::Folder(folder) if folder != "draft" => Vec::new(),
-        _ => approval::pending(visit, mailbox).await,
-    };
-    let maker = RowMaker { mailbox, view, zone, labels: known, approvals, suffix: view.query(cursor) };
+    let (approvals, suffix) = (HashMap::new(), view.query(cursor));
+    let maker = RowMaker { mailbox, view, zone, labels: known, approvals, suffix };
     let (rows, total, next, max_count) = match view {
         View::Folder(folder) if folder == "draft" => {
             let query = input(&json!({ "folder": folder, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&drafts::LIST)?, mailbox, query).await?;
-            let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
+            let rows = maker.of_emails(visit, page.emails).await;
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Folder(folder) => {
@@ -285,14 +289,14 @@ async fn list(
         View::Label(slug) => {
             let query: ListQuery = input(&json!({ "custom_label": slug, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&emails::LIST)?, mailbox, query).await?;
-            let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
+            let rows = maker.of_emails(visit, page.emails).await;
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Search(text) => {
             let text = forgive(text).unwrap_or_else(|_| text.clone());
             let query: SearchQuery = input(&json!({ "query": text, "limit": limit, "cursor": cursor }))?;
             let page = search::search(app, &visit.call(&search::SEARCH)?, mailbox, query).await?;
-            let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
+            let rows = maker.of_emails(visit, page.emails).await;
             (rows, page.total_count, page.next_cursor, 100)
         }
     };

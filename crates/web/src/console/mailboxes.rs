@@ -116,7 +116,7 @@ async fn create(visit: Visit, request: Request) -> Response {
         }
         Err(refused) => {
             let form = FormState::refused(fields, &refused, NEW_LABELS);
-            visit.answer(show_new(&visit, form)).await
+            visit.again(&refused, show_new(&visit, form)).await
         }
     }
 }
@@ -267,7 +267,7 @@ async fn finish(
     let back = format!("/console/m/{}/settings", encoded(mailbox));
     match outcome {
         Ok(()) => visit.act(&back, async { Ok((back.clone(), said.to_owned())) }).await,
-        Err(refused) => visit.answer(show_settings(visit, mailbox, forms(&refused))).await,
+        Err(refused) => visit.again(&refused, show_settings(visit, mailbox, forms(&refused))).await,
     }
 }
 

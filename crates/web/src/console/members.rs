@@ -133,7 +133,7 @@ async fn invite(visit: Visit, request: Request) -> Response {
         Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)))).await,
         Err(refused) => {
             let form = FormState::refused(fields, &refused, LABELS);
-            visit.answer(show_form(&visit, form)).await
+            visit.again(&refused, show_form(&visit, form)).await
         }
     }
 }

@@ -126,8 +126,7 @@ pub(super) async fn load(
     let folders =
         operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
-    let has_draft = emails.iter().any(|mail| mail.folder_id.as_str() == "draft");
-    let approvals = if has_draft { approval::pending(visit, mailbox).await } else { Vec::new() };
+    let approvals = approval::pending(visit, mailbox, &emails).await;
     let mut reader = Reader {
         subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
         thread: thread.to_owned(),
@@ -150,7 +149,7 @@ pub(super) async fn load(
     for (index, mail) in emails.into_iter().enumerate() {
         let opened = index + 1 == count || (!mail.read && open < MAX_OPEN_MESSAGES);
         open += usize::from(opened);
-        let needs_approval = approvals.contains(&mail.id);
+        let needs_approval = approvals.contains_key(&mail.id);
         let mut shown = message(visit, mailbox, mail, opened, &zone).await?;
         if needs_approval {
             let why = "A triager wrote this draft. Check it, then send or delete it.".to_owned();

@@ -119,7 +119,7 @@ async fn save_workspace(visit: Visit, request: Request) -> Response {
         }
         Err(refused) => {
             let form = FormState::refused(fields, &refused, WORKSPACE_LABELS);
-            visit.answer(show_workspace(&visit, form)).await
+            visit.again(&refused, show_workspace(&visit, form)).await
         }
     }
 }
@@ -202,7 +202,7 @@ async fn change_password(visit: Visit, request: Request) -> Response {
         Err(refused) => {
             // Passwords are not sent back.
             let form = FormState::refused(Fields::default(), &refused, PASSWORD_LABELS);
-            visit.answer(show_account(&visit, form)).await
+            visit.again(&refused, show_account(&visit, form)).await
         }
     }
 }
@@ -338,7 +338,7 @@ async fn sign_up_affiliate(visit: Visit, request: Request) -> Response {
         }
         Err(refused) => {
             let form = FormState::refused(fields, &refused, AFFILIATE_LABELS);
-            visit.answer(show_affiliate(&visit, form)).await
+            visit.again(&refused, show_affiliate(&visit, form)).await
         }
     }
 }

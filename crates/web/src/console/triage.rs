@@ -290,7 +290,7 @@ async fn create(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         Err(refused) => {
             let form = Form::again("", &fields);
             let state = FormState::refused_at(fields.clone(), &refused, |path| field_of(&fields, path));
-            visit.answer(show(&visit, &mailbox, form, state)).await
+            visit.again(&refused, show(&visit, &mailbox, form, state)).await
         }
     }
 }
@@ -323,7 +323,7 @@ async fn save(visit: Visit, Path((mailbox, triager)): Path<(String, String)>, re
         Err(refused) => {
             let form = Form::again(&triager, &fields);
             let state = FormState::refused_at(fields.clone(), &refused, |path| field_of(&fields, path));
-            visit.answer(show(&visit, &mailbox, form, state)).await
+            visit.again(&refused, show(&visit, &mailbox, form, state)).await
         }
     }
 }

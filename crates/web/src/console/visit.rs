@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{flash, limits::ConsoleLimits, page, time::Zone, undo::Outcome};
 use crate::{
-    State,
+    State, error,
     request::{RequestId, credential, require_own_site},
 };
 
@@ -148,6 +148,20 @@ impl Visit {
             Ok(response) => response,
             Err(refused) => page::failure(&self.headers, &refused),
         }
+    }
+
+    /// Shows the page of a refused form again, with the error's status. A script gets a part of a page with 200, or it
+    /// would not show it.
+    pub(super) async fn again(
+        &self,
+        refused: &Error,
+        work: impl Future<Output = Result<Response>>,
+    ) -> Response {
+        let mut response = self.answer(work).await;
+        if !page::is_partial(&self.headers) && response.status().is_success() {
+            *response.status_mut() = error::status(refused.kind());
+        }
+        response
     }
 
     /// Runs a form's action, and redirects to a page that reports its result.

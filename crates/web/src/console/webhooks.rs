@@ -125,7 +125,7 @@ async fn create(visit: Visit, request: Request) -> Response {
         Ok(created) => visit.answer(show(&visit, created.secret)).await,
         Err(refused) => {
             let form = FormState::refused(fields, &refused, LABELS);
-            visit.answer(show_form(&visit, form)).await
+            visit.again(&refused, show_form(&visit, form)).await
         }
     }
 }

@@ -159,7 +159,7 @@ fn address(reference: &Reference, operation: &Operation<'_>) -> (String, String)
     for parameter in operation.parameters() {
         let name = text(parameter, "name");
         match text(parameter, "in") {
-            "path" => path = path.replace(&format!("{{{name}}}"), &format!("${}", variable(name))),
+            "path" => path = path.replace(&format!("{{{name}}}"), &format!("${}", example_variable(name))),
             "query" if parameter["required"] == true || parameter.get("example").is_some() => {
                 let given = parameter.get("example").cloned();
                 match given.unwrap_or_else(|| example::request(reference, &parameter["schema"])) {
@@ -173,8 +173,8 @@ fn address(reference: &Reference, operation: &Operation<'_>) -> (String, String)
     (path, query.finish())
 }
 
-/// A parameter's name as the name of a variable: `mailboxId` is `MAILBOX_ID`.
-fn variable(name: &str) -> String {
+/// A parameter's name as the name of a variable of the examples: `mailboxId` is `MAILBOX_ID`.
+pub fn example_variable(name: &str) -> String {
     let mut variable = String::new();
     for character in name.chars() {
         if character.is_uppercase() {
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn names_variables() {
-        assert_eq!(variable("mailboxId"), "MAILBOX_ID");
+        assert_eq!(example_variable("mailboxId"), "MAILBOX_ID");
         assert_eq!(variable_of("$EMAIL_ID"), Some("EMAIL_ID"));
         assert_eq!(variable_of("$5"), None);
         let pieces: Vec<_> = pieces("/a/$B_C/d").collect();

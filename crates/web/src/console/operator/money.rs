@@ -168,7 +168,7 @@ async fn add_payout(visit: Visit, request: Request) -> Response {
         Ok(said) => visit.act(PAYOUTS, async { Ok((PAYOUTS.to_owned(), said)) }).await,
         Err(refused) => {
             let state = FormState::refused(fields, &refused, LABELS);
-            visit.answer(show_payouts(&visit, state)).await
+            visit.again(&refused, show_payouts(&visit, state)).await
         }
     }
 }
