@@ -1,4 +1,4 @@
-//! Ids and times, as they go in and come out.
+//! IDs and times, as they go in and come out.
 
 use model::Plan;
 use serde_json::json;

@@ -33,8 +33,8 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   const words = Array.from({ length: 60 }, (_, number) => `Rule ${number}. Room ${number * 7} is for ${number} people.`);
   const text = `Towels lie in the blue cupboard.\n\n${words.join("\n\n")}`;
   await page.getByLabel("File").setInputFiles({ name: "house rules.md", mimeType: "text/markdown", buffer: Buffer.from(text) });
-  await page.getByRole("button", { name: "Upload" }).click();
-  await told(page, "Reading “house rules.md”");
+  await page.getByRole("button", { name: "Upload document" }).click();
+  await told(page, "“house rules.md” uploaded.");
   // The list follows without a reload, keeps the focus, and stops asking when it is done.
   await page.getByRole("link", { name: "Download house rules.md" }).focus();
   await page.locator(".badge.ok", { hasText: /ready, \d+ passages/ }).waitFor({ timeout: 120_000 });
@@ -43,14 +43,14 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
 
   await page.getByRole("button", { name: "Add memory" }).click();
   await page.getByLabel("Text", { exact: true }).fill("The office is closed on Mondays.");
-  await page.getByRole("button", { name: "Remember", exact: true }).click();
-  await told(page, "Remembered.");
+  await page.getByRole("button", { name: "Save memory" }).click();
+  await told(page, "Memory saved.");
   await page.getByLabel("Question").fill("Where are the towels?");
   await page.keyboard.press("Enter");
   await page.locator(".found > li").first().getByText("blue cupboard").waitFor();
   await page.getByLabel("Memories").check();
   await page.getByLabel("Question").fill("When is the office closed?");
-  await page.getByRole("button", { name: "Recall", exact: true }).click();
+  await page.getByRole("button", { name: "Search knowledge" }).click();
   await page.locator(".found > li").getByText("closed on Mondays").waitFor();
   assert.equal(await page.locator(".found > li").count(), 1);
   assert.ok(await page.getByLabel("Memories").isChecked(), "what was chosen stays chosen");
@@ -61,7 +61,7 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   // A mail is found by meaning, and leads to itself.
   await page.getByLabel("Mail", { exact: true }).check();
   await page.getByLabel("Question").fill("office machine is broken");
-  await page.getByRole("button", { name: "Recall", exact: true }).click();
+  await page.getByRole("button", { name: "Search knowledge" }).click();
   await page.locator(".found a").click();
   await page.locator(".msg-plain").getByText("eats paper").waitFor();
 
@@ -72,7 +72,7 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   await told(page, "Memory works");
   await page.getByRole("button", { name: "Add document", exact: true }).click();
   await page.getByLabel("File").setInputFiles({ name: "song.mp3", mimeType: "audio/mpeg", buffer: Buffer.from("x") });
-  await page.getByRole("button", { name: "Upload" }).click();
+  await page.getByRole("button", { name: "Upload document" }).click();
   await page.getByRole("alert").getByText("File: Choose a text, Markdown, HTML, PDF or EML file").waitFor();
   assert.equal(await page.getByLabel("File").getAttribute("aria-invalid"), "true");
   await page.getByRole("button", { name: "Cancel" }).click();
@@ -92,7 +92,7 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.getByText("No runs yet").waitFor();
   await page.getByLabel("Let triagers run in this mailbox").check();
   await page.getByLabel("Draft replies to new mail").check();
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Save settings" }).click();
   await told(page, "Settings saved.");
   assert.ok(await page.getByLabel("Draft replies to new mail").isChecked());
 
@@ -100,20 +100,20 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.getByLabel("Name", { exact: true }).fill("Deadlines");
   await page.getByLabel("Instructions", { exact: true }).fill("A date is a task.");
   const first = page.getByRole("group", { name: "Trigger 1" });
-  await first.getByLabel("Only matching").fill("subject:(");
+  await first.getByLabel("Only mail matching").fill("subject:(");
   const tasks = page.getByRole("group", { name: "find tasks" });
   assert.equal(await tasks.getByLabel("Instructions for this task").isVisible(), false, "what does not matter is not shown");
   await tasks.getByRole("checkbox").check();
   await tasks.getByLabel("Instructions for this task").fill("Only mine");
-  await tasks.getByLabel("At most this many tasks per email").fill("3");
-  await page.getByRole("button", { name: "Save" }).click();
+  await tasks.getByLabel("Maximum tasks per email").fill("3");
+  await page.getByRole("button", { name: "Save triager" }).click();
   // A filter that cannot be read is told, and nothing that was written is lost.
   await page.getByRole("alert").waitFor();
   assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Deadlines");
   assert.equal(await tasks.getByLabel("Instructions for this task").inputValue(), "Only mine");
-  await first.getByLabel("Only matching").fill("");
-  await page.getByRole("button", { name: "Save" }).click();
-  await told(page, "“Deadlines” is ready.");
+  await first.getByLabel("Only mail matching").fill("");
+  await page.getByRole("button", { name: "Save triager" }).click();
+  await told(page, "Triager “Deadlines” created.");
 
   // What a run finds shows up on the open page.
   await deliver(service, mailbox.address, plain({ to: mailbox.address, subject: "The logs", text: "Can you look into the logs until Friday?" }));
@@ -129,7 +129,7 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.getByLabel("Instructions").fill("Warmer");
   await page.getByRole("button", { name: "Show preview" }).click();
   await page.getByRole("region", { name: "Preview" }).getByText(/thank you .*very.* much\./).waitFor();
-  await page.getByRole("button", { name: "Accept" }).click();
+  await page.getByRole("button", { name: "Accept rewrite" }).click();
   await page.locator("[data-editor]", { hasText: /thank you .*very.* much\./ }).waitFor();
   assert.equal(await page.locator("[data-editor] b").count(), 0);
   await page.getByRole("button", { name: "Save draft" }).click();
@@ -138,19 +138,21 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.locator("#found").getByRole("link", { name: "Look into the logs" }).click();
   await page.locator(".msg-plain").getByText("until Friday").waitFor();
   // The draft stands in the conversation, from where it is written on.
-  await page.getByRole("link", { name: "Edit" }).click();
+  await page.getByRole("link", { name: "Edit draft" }).click();
   await page.locator("[data-editor]", { hasText: /thank you .*very.* much\./ }).waitFor();
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
-  await page.getByRole("button", { name: "Done Look into the logs" }).click();
-  await told(page, "Saved.");
+  await page.getByRole("button", { name: /^Mark as done.*Look into the logs$/ }).click();
+  await told(page, "Task marked as done.");
   await page.getByText("No open tasks").waitFor();
   await page.getByRole("link", { name: "Done", exact: true }).click();
   await page.getByRole("button", { name: "Reopen Look into the logs" }).click();
+  await told(page, "Task reopened.");
   await page.getByRole("button", { name: "Dismiss Look into the logs" }).click();
+  await told(page, "Task dismissed.");
   await page.getByText("No open tasks").waitFor();
 
   await page.getByRole("link", { name: "Deadlines" }).click();
-  assert.equal(await tasks.getByLabel("At most this many tasks per email").inputValue(), "3");
+  assert.equal(await tasks.getByLabel("Maximum tasks per email").inputValue(), "3");
   await page.getByRole("button", { name: "Discuss with the agent" }).click();
   await page.getByText("No messages yet.").waitFor();
   await page.getByLabel("Message").fill("What did you find?");
@@ -159,12 +161,14 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.getByRole("link", { name: "Deadlines" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Dates");
-  await page.getByRole("button", { name: "Save" }).click();
-  await told(page, "“Dates” is saved.");
+  await page.getByRole("button", { name: "Save triager" }).click();
+  await told(page, "Triager “Dates” saved.");
   await page.getByRole("button", { name: "Turn off Dates" }).click();
+  await told(page, "Triager turned off.");
   await page.getByRole("button", { name: "Turn on Dates" }).click();
+  await told(page, "Triager turned on.");
   await page.getByRole("button", { name: "Make default Dates" }).click();
-  await told(page, "now drafts the replies");
+  await told(page, "is now the default triager");
   assert.equal(await page.getByRole("button", { name: "Delete Dates" }).count(), 0, "the default one is protected");
   await page.getByRole("button", { name: "Make default E-mail response" }).click();
   await page.getByRole("button", { name: "Delete Dates" }).click();
@@ -184,20 +188,20 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill("Zoo");
   await dialog.getByLabel("URL").fill("ftp://zoo.test/mcp");
-  await dialog.getByRole("button", { name: "Connect" }).click();
+  await dialog.getByRole("button", { name: "Connect server" }).click();
   // What is refused comes back on a page of its own, with what was written and the mistake at its field.
   await page.getByRole("alert").waitFor();
   assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Zoo");
   assert.equal(await page.evaluate(() => document.activeElement.name), "url");
   await page.getByLabel("URL").fill(others.tools.url);
   await page.getByLabel("Headers").fill("Authorization: Bearer hush");
-  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "Connect server", exact: true }).click();
   await told(page, "Zoo is connected.");
   assert.ok(await page.getByLabel("legs").isChecked(), "what only reads is allowed at first");
   assert.equal(await page.getByLabel("feed").isChecked(), false);
   await page.getByLabel("feed").check();
-  await page.getByRole("button", { name: "Save the tools of Zoo" }).click();
-  await told(page, "Saved.");
+  await page.getByRole("button", { name: "Save tools of Zoo" }).click();
+  await told(page, "Tools saved.");
   await page.getByText("(2 of 2)").waitFor();
   await page.getByRole("button", { name: "Refresh tools of Zoo" }).click();
   await told(page, "Zoo has 2 tools.");
@@ -233,11 +237,11 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   assert.equal(await page.getByLabel("Subject").inputValue(), "Hello");
   await page.goto(`${service.base}/console/m/${mailbox.id}/agent`);
   await page.getByRole("link", { name: "What is new?" }).click();
-  await page.locator("summary", { hasText: "Rename" }).click();
+  await page.locator("summary", { hasText: "Rename conversation" }).click();
   await page.getByLabel("Name", { exact: true }).fill("News");
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Save name" }).click();
   await page.getByRole("heading", { name: "News" }).waitFor();
-  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByRole("button", { name: "Delete conversation" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete conversation" }).click();
   await told(page, "Conversation deleted.");
 

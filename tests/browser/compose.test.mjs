@@ -113,10 +113,10 @@ test("Rewrite with AI shows a preview, keeps the quote, and can be undone", asyn
   await preview.getByText("pleasure").waitFor();
   assert.match(await editor(page).innerText(), /^ok/, "nothing changes before it is accepted");
   assert.deepEqual(await judge(page), []);
-  await preview.getByRole("button", { name: "Discard" }).click();
+  await preview.getByRole("button", { name: "Discard rewrite" }).click();
   await preview.waitFor({ state: "hidden" });
   await page.getByRole("button", { name: "Show preview" }).click();
-  await preview.getByRole("button", { name: "Accept" }).click();
+  await preview.getByRole("button", { name: "Accept rewrite" }).click();
   await editor(page).getByText("Dear Grace,").waitFor();
   assert.match(await editor(page).locator("blockquote").innerText(), /Shall we eat\?/);
   assert.equal(await editor(page).locator("b").count(), 0, "what the model says is text");
@@ -143,7 +143,7 @@ test("without JavaScript everything about writing has a form or a page", async (
   await page.getByLabel("Instructions").fill("friendlier");
   await page.getByRole("button", { name: "Show preview" }).click();
   await page.getByRole("region", { name: "Preview" }).getByText("pleasure").waitFor();
-  await page.getByRole("button", { name: "Accept" }).click();
+  await page.getByRole("button", { name: "Accept rewrite" }).click();
   assert.match(await editor(page).inputValue(), /^Dear Grace,[^]*> Shall we drink\?/);
   await page.getByRole("button", { name: "Undo rewrite" }).click();
   assert.match(await editor(page).inputValue(), /^ok, see the attachment/);
@@ -151,15 +151,15 @@ test("without JavaScript everything about writing has a form or a page", async (
   await page.getByText("Nothing is attached.").waitFor();
   await page.getByLabel("Attach files").setInputFiles({ name: "tea.txt", mimeType: "text/plain", buffer: Buffer.from("green") });
   await page.locator("summary", { hasText: "Send later" }).click();
-  await page.getByRole("button", { name: "Schedule", exact: true }).click();
+  await page.getByRole("button", { name: "Schedule send", exact: true }).click();
   await page.getByText("Date and time: choose a date and a time.").waitFor();
   assert.ok(await page.getByLabel("Keep tea.txt").isChecked(), "the file is kept");
   await page.getByLabel("Date and time").fill("2027-03-01T09:00");
-  await page.getByRole("button", { name: "Schedule", exact: true }).click();
+  await page.getByRole("button", { name: "Schedule send", exact: true }).click();
   await page.getByRole("cell", { name: "Re: Tea", exact: true }).waitFor();
   await page.locator("summary", { hasText: "Reschedule" }).click();
   await page.getByLabel(/Date and time/).fill("2027-03-02T09:00");
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Save time" }).click();
   await page.getByRole("cell", { name: /2 Mar 2027/ }).waitFor();
   await page.getByRole("button", { name: "Cancel send" }).click();
   await page.getByRole("heading", { name: "Cancel this send?" }).waitFor();
@@ -183,9 +183,9 @@ test("a server without a way out says so before anybody writes", async () => {
     await signUp(page, local, "dora@people.test", "Local");
     const mailbox = await makeMailbox(page, local, "Desk");
     await page.goto(`${local.base}/console/m/${mailbox.id}/compose`);
-    await page.getByText("Mail leaves this server only after outbound mail is set up.").waitFor();
+    await page.getByText("Outbound mail is not set up on this server").waitFor();
     assert.deepEqual(await judge(page), []);
-    await page.getByRole("link", { name: "How to set it up" }).click();
+    await page.getByRole("link", { name: "How to set up outbound mail" }).click();
     await page.getByRole("heading", { name: "Outbound mail" }).waitFor();
     assert.deepEqual(troubles, []);
   } finally {

@@ -19,9 +19,9 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.getByText("is ready to receive mail").waitFor();
 
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "New API key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Create API key" }).click();
   const key = await page.locator("#fresh-key").textContent();
   await page.getByRole("button", { name: "Copy key" }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
@@ -64,7 +64,7 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.getByText("Draft saved").waitFor({ timeout: 15000 });
   await page.locator("summary", { hasText: "Send later" }).click();
   await page.getByRole("button", { name: /Tomorrow morning/ }).click();
-  await page.getByRole("button", { name: "Schedule", exact: true }).click();
+  await page.getByRole("button", { name: "Schedule send", exact: true }).click();
   await page.getByRole("cell", { name: "For tomorrow", exact: true }).waitFor();
 
   await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);

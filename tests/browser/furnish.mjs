@@ -5,7 +5,7 @@ export async function addDocument(page, service, name, text) {
   await page.goto(`${service.base}/console/knowledge`);
   await page.getByRole("button", { name: "Add document", exact: true }).click();
   await page.getByLabel("File").setInputFiles({ name, mimeType: "text/markdown", buffer: Buffer.from(text) });
-  await page.getByRole("button", { name: "Upload" }).click();
+  await page.getByRole("button", { name: "Upload document" }).click();
   await page.locator("tr", { hasText: name }).locator(".badge.ok").waitFor({ timeout: 120_000 });
 }
 
@@ -14,8 +14,8 @@ export async function remember(page, service, text) {
   await page.goto(`${service.base}/console/knowledge`);
   await page.getByRole("button", { name: "Add memory" }).click();
   await page.getByLabel("Text", { exact: true }).fill(text);
-  await page.getByRole("button", { name: "Remember", exact: true }).click();
-  await page.locator(".toast", { hasText: "Remembered." }).waitFor();
+  await page.getByRole("button", { name: "Save memory" }).click();
+  await page.locator(".toast", { hasText: "Memory saved." }).waitFor();
 }
 
 /** Connects a tool server. */
@@ -24,7 +24,7 @@ export async function connect(page, service, name, url) {
   await page.getByRole("button", { name: "New connection" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByLabel("URL").fill(url);
-  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "Connect server", exact: true }).click();
   await page.getByText(name).first().waitFor();
   await page.getByRole("dialog").waitFor({ state: "hidden" });
 }
@@ -34,14 +34,14 @@ export async function makeTriager(page, service, mailbox, name, instructions) {
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.getByLabel("Let triagers run in this mailbox").check();
   await page.getByLabel("Draft replies to new mail").check();
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Save settings" }).click();
   await page.locator(".toast", { hasText: "Settings saved." }).waitFor();
   await page.getByRole("link", { name: "New triager" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
   await page.getByLabel("Instructions", { exact: true }).fill(instructions);
   await page.getByRole("group", { name: "find tasks" }).getByRole("checkbox").check();
-  await page.getByRole("button", { name: "Save" }).click();
-  await page.locator(".toast", { hasText: "is ready" }).waitFor();
+  await page.getByRole("button", { name: "Save triager" }).click();
+  await page.locator(".toast", { hasText: "created." }).waitFor();
 }
 
 /** Waits until something was found and drafted. */
@@ -81,7 +81,7 @@ export async function recordPayout(page, service, reference) {
 /** Links a chat with a mailbox. */
 export async function linkChat(page, service, mailbox, bot, name) {
   await page.goto(`${service.base}/console/m/${mailbox.id}/telegram`);
-  await page.getByRole("button", { name: "Get a code" }).click();
+  await page.getByRole("button", { name: "Link a chat" }).click();
   const command = (await page.locator(".code code").textContent()).trim();
   bot.write(command, name);
   // The page notices by itself.

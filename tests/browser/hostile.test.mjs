@@ -116,13 +116,13 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   await page.getByRole("button", { name: "New connection" }).click();
   await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3]);
   await page.getByLabel("URL").fill(`ftp://x/${PAYLOADS[2]}`);
-  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("button", { name: "Connect server", exact: true }).click();
   await page.getByRole("alert").waitFor();
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage/new`);
   await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3].slice(0, 80));
   await page.getByLabel("Instructions", { exact: true }).fill(PAYLOADS.join("\n"));
-  await page.getByRole("group", { name: "Trigger 1" }).getByLabel("Only matching").fill("subject:(");
-  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("group", { name: "Trigger 1" }).getByLabel("Only mail matching").fill("subject:(");
+  await page.getByRole("button", { name: "Save triager" }).click();
   await page.getByRole("alert").waitFor();
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   // A search that is no search and a state that is none are refused with 400; everything else would be a fault.

@@ -142,7 +142,7 @@ test("dialogs ask first, and Escape means no", async () => {
   const { page } = await openPage(browser, service);
   await signUp(page, service, "bob@people.test", "Dialogs");
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "New API key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
   await page.keyboard.press("Enter");
   await page.locator("#fresh-key").waitFor();

@@ -89,7 +89,7 @@ export async function signUp(page, service, email, workspace = "Analytical Engin
   await page.getByLabel("Your name").fill(name);
   await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByLabel("Workspace").fill(workspace);
+  await page.getByLabel("Workspace name").fill(workspace);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
 }

@@ -62,9 +62,9 @@ async function furnish(page) {
   await deliver(service, mailbox.address, plain({ subject: "A question", text: "Hello?\n\n> quoted\n\nhttps://example.test/" }));
   await deliver(service, mailbox.address, rich({ subject: "A page", text: "Hello", html: "<p>Hello <b>you</b></p><img src=https://x.test/a.png>" }));
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "New API key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Create API key" }).click();
   await page.locator("#fresh-key").waitFor();
   return mailbox;
 }

@@ -147,7 +147,7 @@ test("without JavaScript mail is read, moved, moved back, searched and deleted, 
   await page.getByRole("heading", { name: "Trash is empty" }).waitFor();
   await page.getByRole("searchbox", { name: "Search mail" }).fill("before:soon");
   await page.keyboard.press("Enter");
-  await page.getByText("There is a mistake in your search. Character 8: expected a date").waitFor();
+  await page.getByText("This search has an error. Character 8: expected a date").waitFor();
   assert.equal(await page.getByRole("searchbox", { name: "Search mail" }).inputValue(), "before:soon");
   // A send can be undone here too.
   await page.goto(at("compose?to=carl@remote.test"));

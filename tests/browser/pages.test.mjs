@@ -26,11 +26,11 @@ test("without a script every dialog is a page, and nothing is destroyed unasked"
   // Two keys and the choice of code work on a server of one's own.
   for (const name of ["First", "Second"]) {
     await page.goto(`${service.base}/console/keys`);
-    await press("New key");
+    await press("New API key");
     await page.getByLabel("Name", { exact: true }).fill(name);
     assert.equal(await page.getByLabel("Role").inputValue(), "member");
     assert.equal(await page.getByLabel("Expires").inputValue(), "90");
-    await press("Create key");
+    await press("Create API key");
     await page.locator("#fresh-key").waitFor();
   }
   assert.ok(await page.locator(".code-panel.curl").isVisible());
@@ -45,7 +45,7 @@ test("without a script every dialog is a page, and nothing is destroyed unasked"
   await page.getByRole("button", { name: "Revoke Second" }).waitFor();
   assert.equal(await page.getByText("First", { exact: true }).count(), 0);
 
-  for (const [list, button, heading] of [["members", "Invite", "Invite a member"], ["domains", "Add domain", "Add a domain"],
+  for (const [list, button, heading] of [["members", "Invite member", "Invite a member"], ["domains", "Add domain", "Add a domain"],
     ["webhooks", "New webhook", "New webhook"], ["integrations", "New connection", "New connection"],
     ["knowledge", "Add document", "Add a document"], ["knowledge", "Add memory", "Add a memory"]]) {
     await page.goto(`${service.base}/console/${list}`);
@@ -66,7 +66,7 @@ test("without a script every dialog is a page, and nothing is destroyed unasked"
   const address = await page.locator("label strong").textContent();
   await page.getByLabel("to confirm").fill("Support");
   await press("Delete mailbox");
-  await page.getByText("Nothing was changed.").waitFor();
+  await page.getByText("What you typed does not match.").waitFor();
   await page.getByLabel("to confirm").fill(address);
   await press("Delete mailbox");
   await page.getByText("Mailbox deleted.").waitFor();
@@ -82,20 +82,20 @@ test("on a phone tables are cards with their actions, and charts can be read", a
   const mailbox = await makeMailbox(page, service, "Support");
   await deliver(service, mailbox.address, plain({ subject: "Hello", text: "Hi" }));
   await page.goto(`${service.base}/console/keys`);
-  await press("New key");
+  await press("New API key");
   await page.getByLabel("Name", { exact: true }).fill("A key with a rather long name for a small screen");
-  await press("Create key");
+  await press("Create API key");
   await page.locator("#fresh-key").waitFor();
   await page.goto(`${service.base}/console/webhooks`);
   await press("New webhook");
   await page.getByLabel("URL").fill("http://127.0.0.1:1/a/long/path/that/does/not/fit/on/one/line");
   await press("Create webhook");
   await page.getByRole("heading", { name: "Signing secret" }).waitFor();
-  const hook = await page.getByRole("link", { name: /^Deliveries/ }).getAttribute("href");
+  const hook = await page.getByRole("link", { name: /^Show deliveries/ }).getAttribute("href");
   await page.goto(service.base + hook);
   await press("Send test event");
   await page.locator("td.mono", { hasText: "webhook.test" }).waitFor();
-  for (const [place, action] of [["keys", /^Revoke/], ["members", /^Remove/], ["webhooks", /^Deliveries/], ["events", null],
+  for (const [place, action] of [["keys", /^Revoke/], ["members", /^Remove/], ["webhooks", /^Show deliveries/], ["events", null],
     [hook.slice("/console/".length), /^Send again/], ["", /^Copy address/], ["operator/workspaces", null]]) {
     const answer = await page.goto(`${service.base}/console/${place}`);
     if (answer.status() === 404) continue;
@@ -119,9 +119,9 @@ test("the code that comes with a key runs as printed", async () => {
   await signUp(page, service, "code@people.test", "Code");
   const mailbox = await makeMailbox(page, service, "Support");
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "New API key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Create API key" }).click();
   const code = (kind) => page.locator(`.code-panel.${kind} code`).textContent();
   const run = (program, ...options) => execFileSync(program, options, { encoding: "utf8", timeout: 60_000 });
   assert.ok(run("sh", "-c", `${await code("curl")} --silent`).includes(mailbox.address));

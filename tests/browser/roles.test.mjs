@@ -16,9 +16,9 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
   const mailbox = await makeMailbox(ada.page, service, "Shared");
   await deliver(service, mailbox.address, plain({ subject: "For both of us", text: "Hello" }));
   await ada.page.goto(`${service.base}/console/members`);
-  await ada.page.getByRole("button", { name: "Invite" }).first().click();
+  await ada.page.getByRole("button", { name: "Invite member" }).click();
   await ada.page.getByLabel("Email").fill("bob@people.test");
-  await ada.page.getByRole("dialog").getByRole("button", { name: "Invite" }).click();
+  await ada.page.getByRole("dialog").getByRole("button", { name: "Send invite" }).click();
   const link = (await ada.page.locator(".code code").first().textContent()).trim();
 
   const bob = await openPage(browser, service);
@@ -52,15 +52,15 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
 });
 
 // rules: CONSOLE-16
-test("an account logs in to accept an invitation, and another one is told that it is not meant", async () => {
+test("an account logs in to accept an invite, and another one is told that it is not meant", async () => {
   const owner = await openPage(browser, service);
   await signUp(owner.page, service, "olga@people.test", "Inviting", "Olga");
   const carol = await openPage(browser, service);
   await signUp(carol.page, service, "carol@people.test", "Invited", "Carol");
   await owner.page.goto(`${service.base}/console/members`);
-  await owner.page.getByRole("button", { name: "Invite" }).first().click();
+  await owner.page.getByRole("button", { name: "Invite member" }).click();
   await owner.page.getByLabel("Email").fill("carol@people.test");
-  await owner.page.getByRole("dialog").getByRole("button", { name: "Invite" }).click();
+  await owner.page.getByRole("dialog").getByRole("button", { name: "Send invite" }).click();
   const link = (await owner.page.locator(".code code").first().textContent()).trim();
 
   // The wrong account is logged in; the page says so and leads to the login.
@@ -74,7 +74,7 @@ test("an account logs in to accept an invitation, and another one is told that i
   // Nobody is logged in: by the login and back, the code comes along.
   const fresh = await openPage(browser, service);
   await fresh.page.goto(link);
-  await fresh.page.getByRole("button", { name: "I have an account: log in" }).click();
+  await fresh.page.getByRole("button", { name: "Log in with an existing account" }).click();
   await fresh.page.getByLabel("Email").fill("carol@people.test");
   await fresh.page.getByLabel("Password").fill(PASSWORD);
   await fresh.page.getByRole("button", { name: "Log in" }).click();

@@ -39,9 +39,9 @@ async function furnish(page, service) {
     text: "Hello Ada,\n\nyour agents handled 1,284 messages this week, 12 % more than last week.\n\nAnswered: 1,102\nForwarded to people: 182", html: REPORT }));
   await deliver(service, second.address, plain({ from: "GitWorks <noreply@gitworks.test>", subject: "Your verification code is 418302", text: "Your code: 418302" }));
   await page.goto(`${service.base}/console/keys`);
-  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "New API key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Support agent");
-  await page.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("button", { name: "Create API key" }).click();
   await page.locator("#fresh-key").waitFor();
   return mailbox;
 }

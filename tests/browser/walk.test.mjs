@@ -85,10 +85,10 @@ async function firstHour(page, person, email) {
   await page.getByText(/Message sent|on its way|Sending/).first().waitFor();
 
   await page.goto(`${service.base}/console/keys`);
-  await person.press("button", "New key");
+  await person.press("button", "New API key");
   await page.getByLabel("Name", { exact: true }).filter({ visible: true }).first().waitFor();
   await person.fill("Name", "Robot");
-  await person.press("button", "Create key");
+  await person.press("button", "Create API key");
   const key = await page.locator("#fresh-key").textContent();
   const call = () => fetch(`${service.base}/api/v1/mailboxes`, { headers: { "x-api-key": key } }).then((answer) => answer.status);
   assert.equal(await call(), 200);

@@ -22,7 +22,7 @@ test("the operator sees what is kept and paid, and records a payout", async () =
   await page.getByRole("link", { name: "Payments" }).click();
   await page.getByText("No payments yet").waitFor();
   await page.getByLabel("Status").selectOption("failed");
-  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByRole("button", { name: "Filter payments" }).click();
   await page.getByText("No matching payments").waitFor();
   await page.getByRole("link", { name: "Payouts" }).click();
   await page.getByText("No payouts yet").waitFor();
@@ -59,7 +59,7 @@ test("without a model and a bot the pages say so, and what to do", async () => {
   await page.goto(`${service.base}/console/m/${mailbox.id}/telegram`);
   await page.getByRole("heading", { name: "No chat linked" }).waitFor();
   await page.getByText("telegram.bot_token").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Get a code" }).count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Link a chat" }).count(), 0);
   await page.keyboard.press("g");
   await page.keyboard.press("n");
   await page.getByRole("heading", { name: "Knowledge" }).waitFor();

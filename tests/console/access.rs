@@ -175,7 +175,10 @@ async fn an_invitation_is_accepted_in_the_console(engine: Engine) {
 
     // Nobody is logged in: an account for this address cannot be made, and logging in leads back here.
     let page = browser.get("/console/invite").await.text();
-    assert!(page.contains("Create account and join") && page.contains("I have an account: log in"), "{page}");
+    assert!(
+        page.contains("Create account and join") && page.contains("Log in with an existing account"),
+        "{page}"
+    );
     let taken = form(&browser, "/console/invite", &[("token", &token), ("password", PASSWORD)]).await;
     assert_eq!((taken.status, taken.header("set-cookie")), (409, ""));
     assert!(taken.text().contains("Log in to accept") && taken.text().contains(&token));

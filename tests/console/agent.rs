@@ -84,7 +84,7 @@ async fn connections_by_forms(engine: Engine) {
     let made = ada.form("/console/integrations", &fields).await;
     assert!(made.text().contains("does not work yet"), "{}", made.text());
     let page = ada.page("/console/integrations").await;
-    assert!(page.contains("sends Authorization, X-A") && !page.contains("hush"), "{page}");
+    assert!(page.contains("headers: Authorization, X-A") && !page.contains("hush"), "{page}");
     let id =
         page.split("action=\"/console/integrations/").nth(1).unwrap().split('/').next().unwrap().to_owned();
     let synced = ada.form(&format!("/console/integrations/{id}/sync"), &[]).await;

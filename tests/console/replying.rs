@@ -119,7 +119,7 @@ async fn what_is_wrong_stands_at_its_field_and_nothing_is_lost(engine: Engine) {
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Help").await;
     let page = ada.page(&mailbox.at("compose")).await;
-    assert!(page.contains("leaves this server only after") && page.contains("/docs#about-sending"), "{page}");
+    assert!(page.contains("Outbound mail is not set up") && page.contains("/docs#about-sending"), "{page}");
     assert!(ada.caller.get("/docs").await.text().contains("id=\"about-sending\""));
     let wrong = [
         ("mode", "new"),

@@ -1,4 +1,4 @@
-//! Members of a workspace and invitations into it.
+//! Members of a workspace and invites to it.
 
 use garde::Validate;
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ pub struct MemberChange {
     pub role: Role,
 }
 
-/// An open invitation.
+/// An open invite.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Invite {
     /// Its id.
@@ -47,17 +47,17 @@ pub struct Invite {
     pub expires_at: Timestamp,
 }
 
-/// A new invitation with its link, which is shown only once.
+/// A new invite with its link, which is shown only once.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct InviteWithLink {
-    /// The invitation.
+    /// The invite.
     #[serde(flatten)]
     pub invite: Invite,
     /// The single-use link for the invited person.
     pub link: String,
 }
 
-/// A new invitation.
+/// A new invite.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -74,7 +74,7 @@ const fn member() -> Role {
     Role::Member
 }
 
-/// Accepts an invitation.
+/// Accepts an invite.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptInvite {

@@ -201,7 +201,7 @@ pub struct PlanLimits {
     pub api_keys: Limit,
     /// Mailboxes.
     pub mailboxes: Limit,
-    /// Members, open invitations included.
+    /// Members, open invites included.
     pub members: Limit,
     /// Custom domains.
     pub domains: Limit,

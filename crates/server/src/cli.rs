@@ -30,13 +30,13 @@ pub struct Cli {
     /// Read this configuration file [default: agent-mailbox.toml in the working directory, if it exists]
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL_OPTIONS)]
     pub config: Option<PathBuf>,
-    /// The data folder, whatever the configuration says [default: ./data]
+    /// Use this data folder instead of the configured one [default: ./data]
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL_OPTIONS)]
     pub data_dir: Option<PathBuf>,
-    /// Print JSON for programs, errors too
+    /// Print JSON, errors included
     #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
     pub json: bool,
-    /// When to use colours: auto (on terminals), always or never
+    /// When to use colors: auto (on terminals), always or never
     #[arg(
         long,
         global = true,
@@ -58,7 +58,7 @@ pub enum Command {
     /// Run the server (the default command)
     #[command(after_help = help::SERVE)]
     Serve(Serve),
-    /// Check everything the server needs, and say what is wrong
+    /// Check everything the server needs and report problems
     #[command(after_help = help::DOCTOR)]
     Doctor,
     /// Check or show the configuration
@@ -67,13 +67,13 @@ pub enum Command {
     /// Manage accounts, API keys, workspaces and payouts, and trace messages
     #[command(subcommand, after_help = help::ADMIN)]
     Admin(Admin),
-    /// Save everything except the master key to a folder
+    /// Back up everything except the master key to a folder
     #[command(after_help = help::BACKUP)]
     Backup {
         /// The folder; it must be empty or not exist yet
         dir: PathBuf,
     },
-    /// Fill an empty store from a backup
+    /// Restore a backup into an empty store
     #[command(after_help = help::RESTORE)]
     Restore {
         /// The folder with the backup
@@ -90,7 +90,7 @@ pub enum Command {
     /// Rebuild the search index from the stored messages
     #[command(after_help = help::REINDEX)]
     Reindex,
-    /// Connect an MCP client that starts programs to a running server
+    /// Connect an MCP client to a running server over standard input and output
     #[command(after_help = help::MCP)]
     Mcp(Mcp),
     /// Print the OpenAPI document
@@ -132,7 +132,7 @@ pub struct Mcp {
 /// Options of `serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// What this process does, separated by commas
+    /// The roles of this process, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ServeRole::Api, ServeRole::Smtp, ServeRole::Worker])]
     pub roles: Vec<ServeRole>,
 }
@@ -150,16 +150,16 @@ pub enum ServeRole {
     Api,
     /// Receive mail by SMTP and LMTP
     Smtp,
-    /// Run the background work: sending, webhooks, triage, clean-up
+    /// Run background jobs: sending, webhooks, triage, cleanup
     Worker,
 }
 
 /// What can be done with the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Check the configuration and list all mistakes
+    /// Check the configuration and list all problems
     Check,
-    /// Print every option with the value in force and where it is set, without secrets
+    /// Print every option with its current value and where it is set, without secrets
     Show,
 }
 

@@ -26,7 +26,9 @@ function bubble(mine, text) {
 function badge(foot, tool) {
   const mark = document.createElement("span");
   mark.className = tool.outcome === "failed" ? "badge warn" : "badge";
-  mark.textContent = tool.name.replaceAll("_", " ");
+  // As in the templates, so that the text starts with a capital.
+  mark.append(document.createElement("span"));
+  mark.firstChild.textContent = tool.name.replaceAll("_", " ");
   foot.append(mark);
 }
 

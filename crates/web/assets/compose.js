@@ -111,7 +111,7 @@ function start(form) {
 
   function insertPicture(picture) {
     if (!/^image\/(png|jpeg|gif|webp)$/.test(picture.type)) return toast("Images must be PNG, JPEG, GIF or WebP.", "failed");
-    if (picture.size > 2_000_000) return toast("An image in the text can have up to 2 MB. Attach it as a file instead.", "failed");
+    if (picture.size > 2_000_000) return toast("Images in the text can be up to 2 MB. Attach this one as a file instead.", "failed");
     const reader = new FileReader();
     reader.onload = () => {
       editor.focus();

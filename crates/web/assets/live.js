@@ -20,7 +20,7 @@ function heard(event) {
     const here = document.body.dataset.mailbox === told.mailbox_id;
     const open = document.querySelector("[data-mail]");
     if (!here || !open) {
-      toast("New message received.", "done", { label: "Open", href: `/console/m/${told.mailbox_id}/f/inbox` });
+      toast("New message received.", "done", { label: "Open inbox", href: `/console/m/${told.mailbox_id}/f/inbox` });
     }
   }
   news();

@@ -30,7 +30,7 @@ function actions() {
   const mailbox = document.body.dataset.writing;
   const press = (selector) => () => document.querySelector(selector)?.click();
   const all = [
-    { name: "Switch between light and dark", note: "Action", run: press("[data-theme-toggle]") },
+    { name: "Toggle dark mode", note: "Action", run: press("[data-theme-toggle]") },
     { name: "Keyboard shortcuts", note: "Action", run: press("[data-help]") },
   ];
   if (mailbox) all.unshift({ name: "Compose", note: "Action", run: () => { location.href = `/console/m/${mailbox}/compose`; } });

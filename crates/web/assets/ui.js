@@ -81,7 +81,7 @@ addEventListener("pageshow", () => {
 });
 
 document.body.addEventListener("toast", ({ detail }) => toast(detail.text, detail.kind, undoing(detail.undo)));
-document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached.", "failed"));
+document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Check your connection and try again.", "failed"));
 document.body.addEventListener("htmx:responseError", () => toast("That did not work. Please try again.", "failed"));
 
 document.addEventListener("click", async (event) => {
@@ -91,7 +91,7 @@ document.addEventListener("click", async (event) => {
       await navigator.clipboard.writeText(copy.dataset.copy);
       toast("Copied.");
     } catch {
-      toast("The browser does not allow copying here.", "failed");
+      toast("Your browser blocked copying. Select the text and copy it yourself.", "failed");
     }
   }
   if (event.target.closest("[data-help]")) document.getElementById("help")?.showModal();
@@ -165,7 +165,7 @@ function switchTheme() {
   document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
 }
 
-// The token of an invitation or a new password stands behind the # sign, where no server log sees it.
+// The token of an invite or a new password stands behind the # sign, where no server log sees it.
 const tokens = document.querySelector("[data-token-form]");
 if (tokens) {
   const field = tokens.querySelector("[name=token]");

@@ -1,4 +1,4 @@
-//! Members of a workspace and invitations into it.
+//! Members of a workspace and invites to it.
 
 use model::{
     AccountId, InviteId, Role, Timestamp,
@@ -29,9 +29,9 @@ pub const REMOVE: Operation = Operation::write("removeMember", "Removes a member
     .admin()
     .empty()
     .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
-/// Lists the open invitations.
+/// Lists the open invites.
 pub const LIST_INVITES: Operation =
-    Operation::read("listInvites", "Lists the open invitations to a workspace.").admin();
+    Operation::read("listInvites", "Lists the open invites to a workspace.").admin();
 /// Invites a person.
 pub const INVITE: Operation = Operation::write(
     "createInvite",
@@ -40,23 +40,21 @@ pub const INVITE: Operation = Operation::write(
 .admin()
 .created()
 .errors(&[ErrorKind::QuotaExceeded]);
-/// Renews an invitation.
+/// Renews an invite.
 pub const RESEND_INVITE: Operation = Operation::write(
     "resendInvite",
-    "Renews an invitation with a new link for 7 more days; the old link stops working.",
+    "Renews an invite with a new link for 7 more days; the old link stops working.",
 )
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
-/// Withdraws an invitation.
-pub const DELETE_INVITE: Operation = Operation::write("deleteInvite", "Withdraws an invitation.")
-    .admin()
-    .empty()
-    .errors(&[ErrorKind::NotFound]);
+/// Withdraws an invite.
+pub const DELETE_INVITE: Operation =
+    Operation::write("deleteInvite", "Withdraws an invite.").admin().empty().errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &UPDATE, &REMOVE, &LIST_INVITES, &INVITE, &RESEND_INVITE, &DELETE_INVITE];
 
-/// How long an invitation's link works.
+/// How long an invite's link works.
 const INVITE_SECONDS: i64 = 7 * 24 * 3600;
 
 /// Lists the members.
@@ -128,14 +126,14 @@ async fn get_for_change(tx: &mut Tx, id: &AccountId, stays_admin: bool) -> Resul
     Ok(member)
 }
 
-/// Lists the open invitations.
+/// Lists the open invites.
 #[crate::boxed]
 pub async fn list_invites(app: &App, call: &Call) -> Result<Vec<Invite>> {
     let now = call.now;
     app.read(call, async move |tx| Ok(members::list_invites(tx, now).await?)).await
 }
 
-/// Invites a person. Inviting the same address again replaces the older invitation.
+/// Invites a person. Inviting the same address again replaces the older invite.
 #[crate::boxed]
 pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWithLink> {
     let email = clean_email("email", &input.email)?.as_str().to_owned();
@@ -162,13 +160,13 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
     .await
 }
 
-/// Refuses the invitation that was just stored when the plan has no seat for it.
+/// Refuses the invite that was just stored when the plan has no seat for it.
 async fn require_seat(tx: &mut Tx, limit: model::Limit, now: Timestamp) -> Result<()> {
     let seats = u64::try_from(members::count_seats(tx, now).await?).unwrap_or_default();
     if limit.has_room(seats.saturating_sub(1)) { Ok(()) } else { Err(Error::quota("members", limit)) }
 }
 
-/// Gives an invitation a new link and more time.
+/// Gives an invite a new link and more time.
 #[crate::boxed]
 pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<InviteWithLink> {
     let token = secrets::new_token(app);
@@ -191,7 +189,7 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
     .await
 }
 
-/// Withdraws an invitation.
+/// Withdraws an invite.
 #[crate::boxed]
 pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
     app.write(call, async move |tx| {
@@ -213,7 +211,7 @@ async fn send_invite(tx: &mut Tx, app: &App, key: &DataKey, invite: &Invite, lin
          If you did not expect this message, ignore it.\n",
         invite.expires_at
     );
-    enqueue_system(tx, app, key, &invite.email, format!("Invitation to {name}"), text).await
+    enqueue_system(tx, app, key, &invite.email, format!("Invite to {name}"), text).await
 }
 
 fn link(app: &App, token: &str) -> String {

@@ -66,7 +66,7 @@ async fn send_link(app: &App, email: &str) -> Result<()> {
 fn message_text(app: &App, token: &str) -> String {
     format!(
         "Choose a new password for your Agent Mailbox account.\n\n\
-         Open this link. It works once, for one hour:\n\n{}/console/reset#{token}\n\n\
+         Open this link. It works once and expires after one hour:\n\n{}/console/reset#{token}\n\n\
          If you did not ask for this, ignore this message: your password stays the same.\n",
         app.settings().public_url
     )

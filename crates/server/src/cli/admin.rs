@@ -45,7 +45,7 @@ pub enum Account {
         /// The email address to log in with
         #[arg(long)]
         email: String,
-        /// Read the password from the first line of standard input; on a terminal you are asked for it
+        /// Read the password from the first line of standard input; on a terminal, prompt for it
         #[arg(long, required = true)]
         password_stdin: bool,
         /// The name of the workspace [default: made from the email address]
@@ -88,7 +88,7 @@ pub enum Key {
         #[arg(long)]
         workspace: String,
     },
-    /// Revoke an API key within a second
+    /// Revoke an API key; it stops working within a second
     Revoke {
         /// The id of the key (key_…)
         id: String,
@@ -113,7 +113,7 @@ pub enum Workspace {
 /// What can be done with payouts.
 #[derive(Debug, Subcommand)]
 pub enum Payout {
-    /// Record a payout to an affiliate; a paid one settles the commissions of its period
+    /// Record a payout to an affiliate; a paid one covers the commissions of its period
     Add {
         /// The affiliate's workspace: its id (ws_…) or the email address of its account
         #[arg(long)]
@@ -124,7 +124,7 @@ pub enum Payout {
         /// The currency, as three letters
         #[arg(long)]
         currency: String,
-        /// The state of the payout: pending, paid or failed
+        /// The status of the payout: pending, paid or failed
         #[arg(long, value_parser = PayoutStatus::from_str)]
         status: PayoutStatus,
         /// The start of the period, such as 2026-07-01T00:00:00Z
@@ -161,10 +161,11 @@ pub enum Dkim {
 pub enum Payments {
     /// List payments, newest first
     List {
-        /// Only payments in this state: settling, pending, settled (paid, not done yet), fulfilled or failed
+        /// Only payments in this state: settling, pending, settled (paid, but the call is not finished), fulfilled or
+        /// failed
         #[arg(long, value_parser = PaymentState::from_str)]
         state: Option<PaymentState>,
-        /// Only payments of this wallet
+        /// Only payments from this wallet
         #[arg(long, value_name = "ADDRESS")]
         payer: Option<String>,
         /// The maximum number of payments

@@ -8,7 +8,7 @@ use clap::Command;
 pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     ("Run", &["serve", "doctor", "config"]),
     ("Manage", &["admin", "import", "reindex"]),
-    ("Save", &["backup", "restore"]),
+    ("Back up and restore", &["backup", "restore"]),
     ("Connect and integrate", &["mcp", "openapi", "completions", "man", "help"]),
 ];
 
@@ -21,10 +21,10 @@ http.listen is AGENT_MAILBOX__HTTP__LISTEN. `agent-mailbox config show` lists th
 Examples:
   agent-mailbox                                   Run the server with its data in ./data
   agent-mailbox admin account create --email you@example.com --password-stdin
-                                                  Create an account; asks for the password
+                                                  Create an account; prompts for the password
   agent-mailbox admin key create --workspace you@example.com
                                                   Create an API key
-  agent-mailbox doctor                            Find out what is wrong";
+  agent-mailbox doctor                            Check the server and report problems";
 
 pub(super) const SERVE: &str = "\
 The first start creates the store in the data folder. Stop the server with Ctrl-C or SIGTERM: it finishes
@@ -57,8 +57,7 @@ Examples:
   agent-mailbox admin trace '<abc@example.net>'";
 
 pub(super) const ACCOUNT_CREATE: &str = "\
-Start the server once before, or create an empty data folder: a folder that does not exist is taken for a
-mistake.
+The data folder must exist: start the server once first, or create an empty folder.
 
 Examples:
   agent-mailbox admin account create --email you@example.com --password-stdin
@@ -82,8 +81,8 @@ Examples:
   agent-mailbox backup /backups/2026-07-14 --json";
 
 pub(super) const RESTORE: &str = "\
-Put the master key of the backup in its place first. A backup of SQLite can be restored into PostgreSQL, and
-the other way round.
+First put the master key of the backup in place. A SQLite backup can be restored into PostgreSQL, and
+vice versa.
 
 Examples:
   agent-mailbox --data-dir /var/lib/agent-mailbox restore /backups/2026-07-14";

@@ -1,4 +1,4 @@
-//! Members and invitations over HTTP.
+//! Members and invites over HTTP.
 
 use std::sync::Arc;
 

@@ -31,11 +31,11 @@ paths! {
         /// The id of the member.
         "memberId" member: AccountId,
     }
-    /// An invitation.
+    /// An invite.
     InvitePath {
         /// The id of the workspace. With an API key it must be the key's own.
         "workspaceId" _workspace: String,
-        /// The id of the invitation.
+        /// The id of the invite.
         "inviteId" invite: InviteId,
     }
     /// An API key.

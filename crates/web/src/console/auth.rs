@@ -57,7 +57,7 @@ const LABELS: Labels = &[
     ("email", "email", "Email"),
     ("password", "password", "Password"),
     ("name", "name", "Your name"),
-    ("workspace_name", "workspace_name", "Workspace"),
+    ("workspace_name", "workspace_name", "Workspace name"),
     ("code", "code", "Server code"),
     ("token", "token", "Code"),
 ];
@@ -228,7 +228,7 @@ async fn sign_up_page(Extracted(state): Extracted<State>, headers: HeaderMap) ->
     if recognise(&state, &headers).await.is_ok() {
         return page::go_to(&headers, "/console");
     }
-    let form = Form::new(&headers, "Sign up");
+    let form = Form::new(&headers, "Create account");
     let page = SignUpPage::new(&state, form, &Fields::default()).await;
     respond(&headers, page.and_then(|page| html(&page)))
 }
@@ -259,11 +259,11 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
     match try_sign_up(&state, &headers, &fields, &client).await {
         Ok(SignUpOutcome::Opened(opened)) => enter(&state, &headers, &opened, "/console", ""),
         Ok(SignUpOutcome::Sent(sent)) => {
-            let form = Form { email: sent.email, ..Form::new(&headers, "Sign up") };
+            let form = Form { email: sent.email, ..Form::new(&headers, "Create account") };
             respond(&headers, html(&SentPage { form }))
         }
         Err(refused) => {
-            let form = Form::again(&headers, "Sign up", &fields, &refused);
+            let form = Form::again(&headers, "Create account", &fields, &refused);
             match SignUpPage::new(&state, form, &fields).await {
                 Ok(page) => again(&headers, &refused, &page),
                 Err(refused) => page::failure(&headers, &refused),

@@ -7,7 +7,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use model::domains::{DomainStatus, EmailDomain, NewEmailDomain, RecordStatus};
+use model::domains::{DomainStatus, EmailDomain, NewEmailDomain, RecordPurpose, RecordStatus};
 use operations::{ErrorKind, Result, domains};
 use serde_json::json;
 
@@ -86,13 +86,24 @@ impl DomainCard {
     }
 }
 
+/// The purpose of a record in words.
+const fn purpose_name(purpose: RecordPurpose) -> &'static str {
+    match purpose {
+        RecordPurpose::Ownership => "Ownership",
+        RecordPurpose::Mx => "Receiving (MX)",
+        RecordPurpose::Spf => "SPF",
+        RecordPurpose::Dkim => "DKIM",
+        RecordPurpose::Dmarc => "DMARC",
+    }
+}
+
 fn card(zone: &Zone, domain: EmailDomain, admin: bool) -> DomainCard {
     let records = domain.dns_records.into_iter().map(|record| RecordRow {
         kind: record.kind.as_str(),
         name: record.name,
         value: record.value,
         priority: record.priority.map(|number| number.to_string()).unwrap_or_default(),
-        purpose: record.purpose.as_str(),
+        purpose: purpose_name(record.purpose),
         required: record.required,
         state: record.status.as_str(),
         mark: match record.status {
@@ -186,7 +197,7 @@ async fn check(visit: Visit, Path(domain): Path<String>) -> Response {
 async fn delete(visit: Visit, Path(domain): Path<String>, request: Request) -> Response {
     let question = Question {
         title: "Delete this domain?",
-        text: "Its addresses stop receiving mail.",
+        text: "Its signing keys are deleted, and its addresses stop receiving mail.",
         button: "Delete domain",
         cancel: HERE,
         typed: "",

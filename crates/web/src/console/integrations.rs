@@ -122,7 +122,12 @@ fn headers(text: &str) -> Result<Map<String, Value>> {
         .map(|line| {
             let pair =
                 line.split_once(':').map(|(name, value)| (name.trim().to_owned(), json!(value.trim())));
-            pair.ok_or_else(|| Error::invalid("headers", "expected lines such as Authorization: Bearer …"))
+            pair.ok_or_else(|| {
+                Error::invalid(
+                    "headers",
+                    "write each header on its own line, such as Authorization: Bearer …",
+                )
+            })
         })
         .collect()
 }
@@ -163,7 +168,7 @@ async fn sync(visit: Visit, Path(connection): Path<String>) -> Response {
             let call = visit.call(&integrations::SYNC)?;
             let synced = integrations::sync(visit.app(), &call, connection.into()).await?;
             let said = if let Some(why) = synced.last_error {
-                format!("{} does not work: {why}", synced.name)
+                format!("The tools of {} could not be refreshed: {why}", synced.name)
             } else {
                 let tools = i64::try_from(synced.tools.len()).unwrap_or(i64::MAX);
                 format!("{} has {}.", synced.name, counted(tools, "tool"))
@@ -180,7 +185,7 @@ async fn set_tools(visit: Visit, Path(connection): Path<String>, request: Reques
             let change = input(&json!({ "allowed_tools": fields.all("tool") }))?;
             let call = visit.call(&integrations::UPDATE)?;
             integrations::update(visit.app(), &call, connection.into(), change).await?;
-            Ok((HERE.to_owned(), "Saved.".to_owned()))
+            Ok((HERE.to_owned(), "Tools saved.".to_owned()))
         })
         .await
 }

@@ -1,4 +1,4 @@
-//! Accepting an invitation: as the account that is logged in, by signing up, or after logging in.
+//! Accepting an invite: as the account that is logged in, by signing up, or after logging in.
 //!
 //! The token is in the fragment of the link. While the visitor logs in, it is kept in a cookie of this page alone.
 
@@ -34,7 +34,7 @@ use crate::{
     request::{cookie, credential},
 };
 
-const TITLE: &str = "Accept your invitation";
+const TITLE: &str = "Accept your invite";
 const COOKIE: &str = "agent_mailbox_invite";
 /// How long the token is kept while the visitor logs in.
 const COOKIE_SECONDS: i64 = 900;
@@ -122,9 +122,9 @@ async fn accept(Extracted(state): Extracted<State>, request: Request) -> Respons
 async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &Error) -> Response {
     let mut form = Form::again(headers, TITLE, fields, refused);
     let said = match refused.kind() {
-        ErrorKind::NotFound => Some("This invitation is no longer valid. Ask for a new one."),
+        ErrorKind::NotFound => Some("This invite is no longer valid. Ask for a new one."),
         ErrorKind::AccountExists => {
-            Some("You already have an account with this email. Log in to accept the invitation.")
+            Some("You already have an account with this email. Log in to accept the invite.")
         }
         _ => None,
     };

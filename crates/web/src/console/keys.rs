@@ -31,7 +31,7 @@ const EXPIRIES: [(&str, &str); 4] =
     [("90", "In 90 days (recommended)"), ("30", "In 30 days"), ("365", "In a year"), ("", "Never")];
 /// A key of the console uses mail, and manages nothing, unless its maker wants that.
 const ROLES: [(&str, &str); 2] =
-    [("member", "Member: read and send mail"), ("admin", "Admin: manage the workspace, too")];
+    [("member", "Member: read and send mail"), ("admin", "Admin: also manage the workspace")];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
@@ -115,7 +115,8 @@ async fn create(visit: Visit, request: Request) -> Response {
     let created = async {
         let expires = match fields.given("expires") {
             Some(days) => {
-                let days: i64 = days.parse().map_err(|_| Error::invalid("expires_at", "choose a time"))?;
+                let days: i64 =
+                    days.parse().map_err(|_| Error::invalid("expires_at", "choose when the key expires"))?;
                 Some(visit.app().now().plus_seconds(days.clamp(1, 3650) * 86_400))
             }
             None => None,

@@ -278,7 +278,7 @@ async fn memory_page(visit: Visit) -> Response {
 async fn add(visit: Visit, request: Request) -> Response {
     let work = async {
         let form = read_form(&visit, request).await?;
-        let Some(file) = form.files.first() else { return Err(Error::invalid("file", "choose one")) };
+        let Some(file) = form.files.first() else { return Err(Error::invalid("file", "choose a file")) };
         let name = file["filename"].as_str().unwrap_or_default();
         let body = json!({ "name": name, "type": kind_of(name)?, "content": file["content"] });
         let request: NewDocument = input(&body)?;
@@ -286,7 +286,7 @@ async fn add(visit: Visit, request: Request) -> Response {
     };
     match work.await {
         Ok(added) => {
-            let said = format!("Reading “{}”.", added.name);
+            let said = format!("“{}” uploaded. It is being indexed.", added.name);
             visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
         }
         Err(refused) => {
@@ -307,7 +307,7 @@ async fn remember(visit: Visit, request: Request) -> Response {
         memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, request).await
     };
     match work.await {
-        Ok(_) => visit.act(HERE, async { Ok((HERE.to_owned(), "Remembered.".to_owned())) }).await,
+        Ok(_) => visit.act(HERE, async { Ok((HERE.to_owned(), "Memory saved.".to_owned())) }).await,
         Err(refused) => {
             let form = FormState::refused(fields, &refused, TEXT_LABELS);
             visit.again(&refused, show_memory_form(&visit, form)).await

@@ -411,7 +411,7 @@ async fn show(
     let folder = if let View::Folder(folder) = &view { folder.clone() } else { String::new() };
     let text = if let View::Search(text) = &view { text.clone() } else { String::new() };
     if page::is_partial(&visit.headers) && target == "reader" {
-        let thread = thread.ok_or_else(|| Error::not_found("Thread not found"))?;
+        let thread = thread.ok_or_else(|| Error::not_found("Conversation not found"))?;
         return html(&reader::load(visit, mailbox, &folder, &thread, list_url).await?);
     }
     if page::is_partial(&visit.headers) && target == "rows" {

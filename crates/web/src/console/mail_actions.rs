@@ -114,7 +114,7 @@ impl Chosen {
 async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Outcome> {
     let threads = chosen(fields);
     if threads.is_empty() {
-        return Err(Error::invalid("thread", "select a conversation first"));
+        return Err(Error::invalid("selection", "select at least one conversation"));
     }
     let mut chosen = Chosen { emails: Vec::new(), folder: fields.get("folder").to_owned() };
     for thread in &threads {

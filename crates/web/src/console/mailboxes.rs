@@ -280,7 +280,7 @@ async fn delete(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
     };
     let question = Question {
         title: &format!("Delete mailbox {email}?"),
-        text: "It stops receiving mail at once, and everything in it is deleted.",
+        text: "It stops receiving mail at once. Everything in it is deleted for good a few days later.",
         button: "Delete mailbox",
         cancel: &back,
         typed: &email,
@@ -319,7 +319,7 @@ async fn delete_folder(
     let back = format!("/console/m/{}/settings", encoded(&mailbox));
     let question = Question {
         title: "Delete this folder?",
-        text: "Its emails move to the inbox.",
+        text: "Its emails move to Archive.",
         button: "Delete folder",
         cancel: &back,
         typed: "",

@@ -1,4 +1,4 @@
-//! Members of the workspace and invitations to it.
+//! Members of the workspace and invites to it.
 
 use std::collections::HashMap;
 
@@ -151,9 +151,9 @@ async fn resend(visit: Visit, Path(invite): Path<String>) -> Response {
 
 async fn withdraw(visit: Visit, Path(invite): Path<String>, request: Request) -> Response {
     let question = Question {
-        title: "Cancel this invitation?",
+        title: "Cancel this invite?",
         text: "Its link stops working.",
-        button: "Cancel invitation",
+        button: "Cancel invite",
         cancel: HERE,
         typed: "",
     };
@@ -161,7 +161,7 @@ async fn withdraw(visit: Visit, Path(invite): Path<String>, request: Request) ->
         visit.act(HERE, async {
             let call = visit.call(&members::DELETE_INVITE)?;
             members::delete_invite(visit.app(), &call, invite.into()).await?;
-            Ok((HERE.to_owned(), "Invitation canceled.".to_owned()))
+            Ok((HERE.to_owned(), "Invite canceled.".to_owned()))
         })
     })
     .await

@@ -76,8 +76,8 @@ async fn server(visit: Visit) -> Response {
                 ("URL", settings.public_url.clone()),
                 ("Mail server name", settings.hostname.clone()),
                 ("Hosted domains", settings.hosted_domains.join(", ")),
-                ("Outgoing mail", settings.outbound.mode.to_string()),
-                ("Sign-up", if settings.sign_up.open { "open".into() } else { "by invitation only".into() }),
+                ("Outbound mail", settings.outbound.mode.to_string()),
+                ("Sign-up", if settings.sign_up.open { "open".into() } else { "invite only".into() }),
                 ("Blob store", format!("{} {}", settings.blob_provider, settings.blob_bucket)),
                 (
                     "Largest message",

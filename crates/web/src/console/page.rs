@@ -78,10 +78,10 @@ pub(super) fn explain(refused: &Error) -> String {
         kind @ ErrorKind::RoleRequired if refused.message() == kind.message() => {
             "Your role does not allow this.".to_owned()
         }
-        ErrorKind::PlanRequired => "The workspace's plan does not include this.".to_owned(),
+        ErrorKind::PlanRequired => "The workspace’s plan does not include this.".to_owned(),
         ErrorKind::CrossSiteRequest => "This request came from another site.".to_owned(),
         ErrorKind::Internal => "Something went wrong on our side. Please try again.".to_owned(),
-        _ => refused.message().to_owned(),
+        _ => format!("{}.", refused.message().trim_end_matches('.')),
     };
     for detail in refused.details() {
         if !text.is_empty() {

@@ -117,7 +117,7 @@ pub(super) async fn load(
     let query = input(&json!({ "metadata_only": true }))?;
     let call = visit.call(&threads::GET)?;
     let emails = threads::get(visit.app(), &call, mailbox, thread.into(), query).await?;
-    let newest = emails.last().ok_or_else(|| Error::not_found("Thread not found"))?;
+    let newest = emails.last().ok_or_else(|| Error::not_found("Conversation not found"))?;
     let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
     let has = |slug: &String| newest.custom_labels.contains(slug);
     let labels = known.into_iter().map(|one| (has(&one.slug), one));
@@ -360,16 +360,17 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
             if let Some(from) = safe.body_source {
                 facts.push((
                     "",
-                    format!("from {from}"),
+                    format!("From {from}"),
                     "The part of the message that this text comes from.".to_owned(),
                 ));
             }
             if safe.body_divergent == Some(true) {
-                let said = "Its text and its HTML differ, or it hides content.".to_owned();
-                facts.push(("warn", "parts differ".to_owned(), said));
+                let said =
+                    "The plain text and the HTML of this message differ, or it hides content.".to_owned();
+                facts.push(("warn", "Parts differ".to_owned(), said));
             }
             if safe.content_truncated {
-                facts.push(("", "shortened".to_owned(), "Agents get only the beginning.".to_owned()));
+                facts.push(("", "Shortened".to_owned(), "Agents get only the beginning.".to_owned()));
             }
             let withheld = safe.content_omitted;
             let text = safe.body.unwrap_or_default();

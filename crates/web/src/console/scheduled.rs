@@ -79,7 +79,7 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
                     at: shell.zone.when(send.scheduled_send_at),
                     field: shell.zone.field(send.scheduled_send_at),
                     state: match send.status {
-                        DraftState::Deferred => "Waiting for quota",
+                        DraftState::Deferred => "Deferred: limit reached",
                         DraftState::Failed => "Failed",
                         DraftState::Sending => "Sending",
                         _ => "Scheduled",
@@ -126,7 +126,7 @@ async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>, req
     let back = format!("/console/m/{}/scheduled", encoded(&mailbox));
     let question = Question {
         title: "Cancel this send?",
-        text: "The message is not sent. It moves back to Drafts.",
+        text: "The message will not be sent. It moves back to Drafts.",
         button: "Cancel send",
         cancel: &back,
         typed: "",
@@ -135,7 +135,7 @@ async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>, req
         let work = async {
             let call = visit.call(&scheduled_sends::CANCEL)?;
             scheduled_sends::cancel(visit.app(), &call, &mailbox, send.into()).await?;
-            Ok((back.clone(), "Send cancelled. The message is back in Drafts.".to_owned()))
+            Ok((back.clone(), "Send canceled. The message is back in Drafts.".to_owned()))
         };
         visit.act(&back, work).await
     };

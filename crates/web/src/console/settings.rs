@@ -267,7 +267,7 @@ async fn affiliate_page(visit: Visit) -> Response {
 }
 
 async fn show_affiliate(visit: &Visit, form: FormState) -> Result<Response> {
-    let shell = visit.shell("Affiliate", "affiliate").await?;
+    let shell = visit.shell("Affiliate program", "affiliate").await?;
     let app = visit.app();
     let own = match affiliate::me(app, &visit.call(&affiliate::ME)?).await {
         Ok(own) => Some(own),

@@ -36,7 +36,7 @@ pub(super) fn snippets(url: &str, key: &str) -> Vec<Snippet> {
         Snippet {
             id: "mcp",
             title: "MCP",
-            hint: "Add this to your MCP client's configuration, such as mcp.json.",
+            hint: "Add this to the configuration of your MCP client, such as mcp.json.",
             code: client,
         },
     ]

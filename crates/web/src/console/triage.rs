@@ -105,9 +105,9 @@ const fn trigger_name(kind: TriggerKind) -> &'static str {
         TriggerKind::MailReceived => "mail received",
         TriggerKind::MailSent => "mail sent",
         TriggerKind::MailReceivedOrSent => "mail received or sent",
-        TriggerKind::CalendarCreated => "invitation",
-        TriggerKind::CalendarUpdated => "invitation changed",
-        TriggerKind::CalendarCanceled => "invitation canceled",
+        TriggerKind::CalendarCreated => "calendar invitation received",
+        TriggerKind::CalendarUpdated => "calendar invitation changed",
+        TriggerKind::CalendarCanceled => "calendar invitation canceled",
     }
 }
 
@@ -115,10 +115,10 @@ const fn source_name(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::MailReceived => "mail received",
         SourceKind::MailSent => "mail sent",
-        SourceKind::CalendarCreated => "invitation",
-        SourceKind::CalendarUpdated => "invitation changed",
-        SourceKind::CalendarCanceled => "invitation canceled",
-        SourceKind::Manual => "manual",
+        SourceKind::CalendarCreated => "calendar invitation received",
+        SourceKind::CalendarUpdated => "calendar invitation changed",
+        SourceKind::CalendarCanceled => "calendar invitation canceled",
+        SourceKind::Manual => "manual run",
     }
 }
 
@@ -283,7 +283,7 @@ async fn create(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
     };
     match created.await {
         Ok(created) => {
-            let said = format!("“{}” is ready.", created.name);
+            let said = format!("Triager “{}” created.", created.name);
             let target = page_url(&mailbox);
             visit.act(&target, async { Ok((target.clone(), said)) }).await
         }
@@ -318,7 +318,9 @@ async fn save(visit: Visit, Path((mailbox, triager)): Path<(String, String)>, re
     match saved.await {
         Ok(saved) => {
             let target = page_url(&mailbox);
-            visit.act(&target, async { Ok((target.clone(), format!("“{}” is saved.", saved.name))) }).await
+            visit
+                .act(&target, async { Ok((target.clone(), format!("Triager “{}” saved.", saved.name))) })
+                .await
         }
         Err(refused) => {
             let form = Form::again(&triager, &fields);
@@ -337,10 +339,12 @@ async fn set_enabled(
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;
-            let change: TriagerChange = input(&json!({ "enabled": fields.get("enabled") == "true" }))?;
+            let is_on = fields.get("enabled") == "true";
+            let change: TriagerChange = input(&json!({ "enabled": is_on }))?;
             let call = visit.call(&triagers::UPDATE)?;
             triagers::update(visit.app(), &call, &mailbox, triager.into(), change).await?;
-            Ok((back.clone(), "Saved.".to_owned()))
+            let said = if is_on { "Triager turned on." } else { "Triager turned off." };
+            Ok((back.clone(), said.to_owned()))
         })
         .await
 }
@@ -351,7 +355,7 @@ async fn make_default(visit: Visit, Path((mailbox, triager)): Path<(String, Stri
         .act(&back, async {
             let call = visit.call(&triagers::MAKE_DEFAULT)?;
             let updated = triagers::make_default(visit.app(), &call, &mailbox, triager.into()).await?;
-            Ok((back.clone(), format!("“{}” now drafts the replies.", updated.name)))
+            Ok((back.clone(), format!("“{}” is now the default triager.", updated.name)))
         })
         .await
 }
@@ -364,7 +368,7 @@ async fn delete(
     let back = page_url(&mailbox);
     let question = Question {
         title: "Delete this triager?",
-        text: "The tasks and drafts it made stay.",
+        text: "Its tasks and drafts are kept.",
         button: "Delete triager",
         cancel: &back,
         typed: "",
@@ -414,7 +418,12 @@ async fn set_task(visit: Visit, Path((mailbox, task)): Path<(String, String)>, r
             let change = input(&json!({ "status": fields.get("status") }))?;
             let call = visit.call(&tasks::UPDATE)?;
             tasks::update(visit.app(), &call, &mailbox, task.into(), change).await?;
-            Ok((back.clone(), "Saved.".to_owned()))
+            let said = match fields.get("status") {
+                "done" => "Task marked as done.",
+                "dismissed" => "Task dismissed.",
+                _ => "Task reopened.",
+            };
+            Ok((back.clone(), said.to_owned()))
         })
         .await
 }

@@ -14,9 +14,9 @@ const TRIGGERS: [(TriggerKind, &str); 6] = [
     (TriggerKind::MailReceived, "Mail received"),
     (TriggerKind::MailSent, "Mail sent"),
     (TriggerKind::MailReceivedOrSent, "Mail received or sent"),
-    (TriggerKind::CalendarCreated, "New invitation"),
-    (TriggerKind::CalendarUpdated, "Invitation changed"),
-    (TriggerKind::CalendarCanceled, "Invitation canceled"),
+    (TriggerKind::CalendarCreated, "Calendar invitation received"),
+    (TriggerKind::CalendarUpdated, "Calendar invitation changed"),
+    (TriggerKind::CalendarCanceled, "Calendar invitation canceled"),
 ];
 
 const TASKS: [TriagerTaskKind; 4] = [
@@ -32,7 +32,7 @@ pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
         TriagerTaskKind::DraftResponse => "draft a reply",
         TriagerTaskKind::ExtractTasks => "find tasks",
         TriagerTaskKind::Label => "add labels",
-        TriagerTaskKind::Notify => "notify",
+        TriagerTaskKind::Notify => "notify you",
     }
 }
 
@@ -41,8 +41,8 @@ const fn task_text(kind: TriagerTaskKind) -> (&'static str, &'static str) {
     match kind {
         TriagerTaskKind::DraftResponse => ("Draft a reply", "Saved in Drafts for you to send."),
         TriagerTaskKind::ExtractTasks => ("Find tasks", "Listed on the Triage page with their due dates."),
-        TriagerTaskKind::Label => ("Add labels", "This mailbox’s labels that fit the email."),
-        TriagerTaskKind::Notify => ("Notify", "A sentence or two in the run’s summary and event."),
+        TriagerTaskKind::Label => ("Add labels", "Chosen from the labels of this mailbox."),
+        TriagerTaskKind::Notify => ("Notify you", "A short note in the summary of the run and in its event."),
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) fn field_of(fields: &Fields, path: &str) -> Option<(String, String)> 
     let index: usize = index.parse().ok()?;
     let line = (0..MAX_TRIGGERS).filter(|number| has_line(fields, *number)).nth(index)?;
     match rest.trim_start_matches('.') {
-        "filter" => of(format!("t{line}_filter"), "Only matching"),
+        "filter" => of(format!("t{line}_filter"), "Only mail matching"),
         domains if domains.starts_with("mailDomains") => {
             of(format!("t{line}_domains"), "Only from these domains")
         }

@@ -88,7 +88,7 @@ impl Moves {
 
     /// Reads the field of such an undo.
     pub(super) fn parse(data: &str) -> Result<Self> {
-        let wrong = || Error::invalid("data", "this cannot be undone any more");
+        let wrong = || Error::invalid("undo", "this can no longer be undone");
         let mut moves = Self::default();
         for part in data.split('|') {
             let (folder, ids) = part.split_once(':').ok_or_else(wrong)?;

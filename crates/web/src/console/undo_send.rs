@@ -55,7 +55,7 @@ async fn undo(visit: Visit, Path((mailbox, send)): Path<(String, String)>) -> Re
     let outcome = work.await.map_err(|refused: operations::Error| match refused.kind() {
         ErrorKind::DraftLocked => operations::Error::with_message(
             ErrorKind::DraftLocked,
-            "This message has already been sent and cannot be undone.",
+            "This message has already been sent, so sending can no longer be undone.",
         ),
         _ => refused,
     });

@@ -154,7 +154,7 @@ fn next_step(one: &Delivery, active: bool, now: Timestamp) -> String {
     match (one.status, one.next_attempt_at) {
         (DeliveryStatus::Delivered, _) => String::new(),
         (DeliveryStatus::Failed, _) => "No more retries".to_owned(),
-        (DeliveryStatus::Pending, _) if !active => "Waiting: the webhook is paused".to_owned(),
+        (DeliveryStatus::Pending, _) if !active => "Sent when you resume the webhook".to_owned(),
         (DeliveryStatus::Pending, Some(at)) if at > now && !one.attempts.is_empty() => {
             format!("Next retry in {}", span((at.as_micros() - now.as_micros()) / 1_000_000))
         }
@@ -257,16 +257,17 @@ async fn set_status(visit: Visit, Path(hook): Path<String>, request: Request) ->
             let fields = Fields::read(request).await?;
             let change: WebhookChange = input(&json!({ "status": fields.get("status") }))?;
             webhooks::update(visit.app(), &visit.call(&webhooks::UPDATE)?, hook.into(), change).await?;
-            Ok((back.clone(), "Saved.".to_owned()))
+            let said = if fields.get("status") == "paused" { "Webhook paused." } else { "Webhook resumed." };
+            Ok((back.clone(), said.to_owned()))
         })
         .await
 }
 
 async fn rotate(visit: Visit, Path(hook): Path<String>, request: Request) -> Response {
     let question = Question {
-        title: "Change the signing secret?",
+        title: "Rotate the signing secret?",
         text: "Deliveries are signed with a new secret. The old one works for another day.",
-        button: "Change secret",
+        button: "Rotate secret",
         cancel: &page_url(&hook),
         typed: "",
     };
@@ -297,7 +298,7 @@ async fn delete(visit: Visit, Path(hook): Path<String>, request: Request) -> Res
     let back = page_url(&hook);
     let question = Question {
         title: "Delete this webhook?",
-        text: "Its delivery log is deleted, too. Events are no longer sent to it.",
+        text: "Events are no longer sent to it, and its delivery log is deleted.",
         button: "Delete webhook",
         cancel: &back,
         typed: "",
@@ -317,7 +318,7 @@ async fn retry(visit: Visit, Path((hook, delivery)): Path<(String, String)>) -> 
         .act(&back, async {
             let call = visit.call(&webhooks::RETRY)?;
             webhooks::retry(visit.app(), &call, hook.into(), delivery.into()).await?;
-            Ok((back.clone(), "Sending it again.".to_owned()))
+            Ok((back.clone(), "Sending the event again.".to_owned()))
         })
         .await
 }
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(tell(DeliveryStatus::Failed, 0, 9, true), "No more retries");
         assert_eq!(tell(DeliveryStatus::Pending, 0, 0, true), "Sending");
         assert_eq!(tell(DeliveryStatus::Pending, -60, 1, true), "Retrying now");
-        assert_eq!(tell(DeliveryStatus::Pending, 600, 1, false), "Waiting: the webhook is paused");
+        assert_eq!(tell(DeliveryStatus::Pending, 600, 1, false), "Sent when you resume the webhook");
         for (seconds, text) in
             [(1, "1 second"), (30, "30 seconds"), (120, "2 minutes"), (3600, "60 minutes"), (7200, "2 hours")]
         {

@@ -40,7 +40,7 @@ pub(super) const SECTIONS: [Section; 12] = [
     ("about-credits", "Credits and plans", credits),
     ("about-limits", "Rate limits and headers", limits),
     ("about-idempotency", "Idempotency", idempotency),
-    ("about-ids", "Ids and times", ids),
+    ("about-ids", "IDs and times", ids),
     ("about-document", "OpenAPI in parts", document),
 ];
 
@@ -63,7 +63,7 @@ fn calls(html: &mut Html, _: &Reference) {
     );
     html.code_block(|html| {
         html.text(&format!("export AGENT_MAILBOX_URL={URL}\nexport AGENT_MAILBOX_API_KEY=sk-proj-…\n"));
-        html.line("span.c", "# as a call needs them\n");
+        html.line("span.c", "# depending on the call\n");
         html.text("export MAILBOX_ID=… EMAIL_ID=…");
     });
     html.put("details.errors", |html| {
@@ -78,7 +78,7 @@ fn calls(html: &mut Html, _: &Reference) {
     paragraphs(
         html,
         &format!(
-            "Requests and responses are JSON in UTF-8. A request body can have up to {max_mib} MiB.\n\n\
+            "Requests and responses are JSON in UTF-8. A request body can be up to {max_mib} MiB.\n\n\
              Unknown fields and query parameters are refused, so that a typo is never ignored silently. Responses may \
              gain fields over time: ignore those you do not know.\n\n\
              Single reads carry an `ETag`. Send it back as `If-None-Match`, and an unchanged resource is answered with \
@@ -97,7 +97,7 @@ fn keys(html: &mut Html, reference: &Reference) {
          [createApiKey](#createApiKey) with it.\n\n\
          Operations marked “console session only” take that cookie and no key. A call with the cookie that changes \
          something must carry an `Origin` header with this server's address, as browsers send it: that keeps other \
-         sites from acting in your name. If a request has both a key and a cookie, the key counts.\n\n\
+         sites from acting in your name. If a request has both a key and a cookie, the key is used.\n\n\
          A missing, unknown, expired or revoked key gets the same 401 `unauthorized`.",
     );
     html.line("p", "The role of a key or a member decides what it can do:");
@@ -228,7 +228,7 @@ fn idempotency(html: &mut Html, _: &Reference) {
              For 24 hours the same request with the same key gets the first response again, with \
              `Idempotent-Replayed: true`. The same key with a different request is refused with 422 \
              `idempotency_key_reused`. While the first is still running, the response is 409 \
-             `idempotency_in_progress`. With the header, a body can have up to {max_mib} MiB."
+             `idempotency_in_progress`. With the header, a body can be up to {max_mib} MiB."
         ),
     );
 }
@@ -236,7 +236,7 @@ fn idempotency(html: &mut Html, _: &Reference) {
 fn ids(html: &mut Html, _: &Reference) {
     paragraphs(
         html,
-        "Ids are opaque strings with a readable prefix, such as `ws_` for workspaces, `mbx_` for mailboxes and `lbl_` for \
+        "IDs are opaque strings with a readable prefix, such as `ws_` for workspaces, `mbx_` for mailboxes and `lbl_` for \
          labels. They sort by creation time; nothing else can be read from them.\n\n\
          A path takes a mailbox's `public_id`, its `id` or its current address. What belongs to another workspace is \
          answered exactly like what does not exist, with 404 `not_found`; another workspace's id in a path is refused \
@@ -248,7 +248,7 @@ fn ids(html: &mut Html, _: &Reference) {
 fn document(html: &mut Html, reference: &Reference) {
     paragraphs(
         html,
-        "The whole OpenAPI 3.1 document is at `/openapi.json`. For a language model's context, ask for the part of one \
+        "The whole OpenAPI 3.1 document is at `/openapi.json`. For a language model's context, request the part for one \
          tag, with the schemas it needs.",
     );
     html.code_of("sh", "curl \"$AGENT_MAILBOX_URL/openapi.json?tag=Emails\"");

@@ -36,7 +36,7 @@ pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Ht
     let title = inside.finish();
     let mut page = Html::default();
     page.put("body", |html| {
-        html.link("a.skip", "#content", "Skip to the content");
+        html.link("a.skip", "#content", "Skip to content");
         body(html);
     });
     let mut attribute = Html::default();

@@ -4,14 +4,14 @@ use super::{html::Html, own_reference::REFERENCE, samples, shell};
 
 /// The links, with their descriptions.
 const LINKS: [(&str, &str, &str); 5] = [
-    ("/console", "Console", "Log in or sign up. Mailboxes, email, keys and usage for people."),
+    ("/console", "Console", "Log in or sign up. Manage mailboxes, mail, API keys and usage."),
     (
         "/docs",
         "Documentation",
         "Every operation with its fields, errors, and examples in curl, Python and TypeScript.",
     ),
-    ("/openapi.json", "OpenAPI document", "The same for programs. Generate a client from it."),
-    ("/llms.txt", "llms.txt", "The same for agents, short enough for one read."),
+    ("/openapi.json", "OpenAPI document", "The API description for programs. Generate a client from it."),
+    ("/llms.txt", "llms.txt", "The API in short, for agents to read in one go."),
     ("/api/status", "Status", "Whether the service works, and its version."),
 ];
 
@@ -20,15 +20,15 @@ const STEPS: [(&str, &str, &str); 3] = [
     (
         "signUp",
         "Sign up",
-        "Use your own address and password. Keep `workspace_id` of the response as `$WORKSPACE_ID`. The session's \
+        "Use your own address and password. Save `workspace_id` from the response as `$WORKSPACE_ID`. The session \
          cookie is saved in `cookies.txt`.",
     ),
     (
         "createApiKey",
         "Create an API key",
-        "Keep `key` of the response as `$AGENT_MAILBOX_API_KEY`. It is shown only once.",
+        "Save `key` from the response as `$AGENT_MAILBOX_API_KEY`. It is shown only once.",
     ),
-    ("createMailbox", "Create a mailbox", "`email` of the response is its address. Send it an email."),
+    ("createMailbox", "Create a mailbox", "`email` in the response is its address. Send an email to it."),
 ];
 
 /// The page for a service at `url`.
@@ -42,7 +42,7 @@ pub(crate) fn welcome(url: &str) -> String {
                 html.marked_line(
                     "p.lead",
                     "Agent Mailbox gives programs real email addresses and a plain HTTP API to use them: receive, read, \
-                     search, sort and send. Every email is scanned and sanitised, and always treated as data, never as \
+                     search, sort and send. Every email is scanned and sanitized, and always treated as data, never as \
                      instructions.",
                 );
             });

@@ -152,7 +152,7 @@ impl Document<'_> {
         self.add(Audience::Stranger, &route(path, "logIn", "Logs in.", &[Kind::Unauthorized]), &body, answer);
         let (body, answer) =
             (self.body::<AcceptInvite>(), self.json::<Me>(200, "The account that is now logged in."));
-        let summary = "Accepts an invitation with the account that is logged in; or, with a password, creates an account for the invited address and logs in.";
+        let summary = "Accepts an invite with the account that is logged in; or, with a password, creates an account for the invited address and logs in.";
         let errors = &[Kind::Unauthorized, Kind::RoleRequired, Kind::NotFound, Kind::AccountExists];
         let path = "/api/console/invites/accept";
         self.add(Audience::Stranger, &route(path, "acceptInvite", summary, errors), &body, answer);

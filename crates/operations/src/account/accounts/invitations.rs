@@ -75,7 +75,7 @@ async fn join(app: &App, hash: TokenHash, caller: &Caller) -> Result<Me> {
             if own.is_none_or(|own| own.email != invite.email) {
                 return Err(Error::with_message(
                     ErrorKind::RoleRequired,
-                    "This invitation is for another address than your account's.",
+                    "This invite is for another address than your account's.",
                 )
                 .with_fix("Log in with the account of the invited address."));
             }

@@ -29,14 +29,13 @@ pub(crate) struct NewAccount {
     pub(crate) operator_plan: Option<Plan>,
 }
 
-/// Refuses where sign-up is by invitation only.
+/// Refuses where sign-up needs an invite.
 pub(super) fn require_open(app: &App) -> Result<()> {
     if app.settings().sign_up.open {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::RoleRequired).with_fix(
-        "New accounts on this server are by invitation only. Ask an admin of a workspace to invite you.",
-    ))
+    Err(Error::new(ErrorKind::RoleRequired)
+        .with_fix("New accounts on this server need an invite. Ask an admin of a workspace to invite you."))
 }
 
 /// An account and its workspace, ready to be stored. Without a plan it gets the usual one: Free, or the operator's for

@@ -113,7 +113,7 @@ pub async fn request(app: &App, wanted: SignUpRequest) -> Result<VerificationSen
 fn link_text(app: &App, token: &str) -> String {
     format!(
         "Finish creating your Agent Mailbox account.\n\n\
-         Open this link and choose a password. It works once, for one day:\n\n{}/console/verify#{token}\n\n\
+         Open this link and choose a password. It works once and expires after one day:\n\n{}/console/verify#{token}\n\n\
          If you did not sign up, ignore this message: no account is created.\n",
         app.settings().public_url
     )
