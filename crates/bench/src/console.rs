@@ -3,7 +3,7 @@
 use crate::{
     load::{Connection, End, Load},
     measured_store::{Engine, MeasuredStore},
-    messages,
+    messages::{self, Filling},
     options::Options,
     report::Figure,
     service::Service,
@@ -27,7 +27,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 async fn measure_engine(engine: Engine, options: &Options) -> Figure {
     let store = MeasuredStore::new(engine).await;
     let service = Service::open(&store).await;
-    let mailbox = messages::fill(&service, options.many_messages(), false).await;
+    let mailbox = messages::fill(&service, Filling::new(options.many_messages())).await;
     let (address, cookie) = (service.listen().await, service.cookie().await);
     let request = format!(
         "GET /console/m/{mailbox}/f/inbox HTTP/1.1\r\nHost: {address}\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"

@@ -1,36 +1,13 @@
 //! Lists and single reads in a large mailbox: against a bare handler with the same queries, and against a small mailbox.
-//!
-//! The bare handler runs the same store functions, opens the same sealed content, returns the same fields and sends
-//! the same bytes. It has no key, no plan, no credits, no scan gate and no options.
 
-use std::{net::SocketAddr, sync::Arc};
-
-use axum::{
-    Router,
-    extract::{Path, State},
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-    routing::get,
-};
-use model::{
-    EmailId, Timestamp, WorkspaceId,
-    emails::{Email, EmailPage, SortColumn, SortDirection},
-    folders::Folder,
-};
-use store::{
-    Db, Tx,
-    contents::{self, ContentRecord, Part, StoredPart},
-    emails::{self, EmailFilter, EmailRecord, Sort},
-    folders,
-    mailboxes::{self, MailboxName},
-    vault::DataKey,
-};
+use std::net::SocketAddr;
 
 use crate::{
+    bare::{BareHandler, PAGE_SIZE},
     load::{Connection, End, Load},
     machine,
     measured_store::{Engine, MeasuredStore},
-    messages,
+    messages::{self, Filling},
     options::Options,
     report::{Figure, Target},
     service::{self, Service},
@@ -39,7 +16,6 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 32;
-const PAGE_SIZE: usize = 50;
 const BARE_HANDLER_TARGET: Target = Target::AtLeast(0.60);
 const SMALL_MAILBOX_TARGET: Target = Target::AtMost(1.3);
 /// Messages of the small mailbox.
@@ -64,7 +40,7 @@ struct Mailbox {
 impl Mailbox {
     async fn new(store: &MeasuredStore, messages: usize) -> Self {
         let service = Service::open(store).await;
-        let public_id = messages::fill(&service, messages, false).await;
+        let public_id = messages::fill(&service, Filling::new(messages)).await;
         let address = service.listen().await;
         Self { service, public_id, address }
     }
@@ -175,96 +151,4 @@ async fn cpu_of(load: &Load, store: &MeasuredStore, options: &Options) -> f64 {
     let before = cpu();
     let outcome = load.run(End::After(options.turn())).await;
     outcome.server_cpu + (cpu() - before) / outcome.requests * 1e6
-}
-
-/// The baseline.
-#[derive(Clone)]
-struct BareHandler {
-    db: Db,
-    workspace: WorkspaceId,
-    key: Arc<DataKey>,
-    cursor: String,
-}
-
-impl BareHandler {
-    fn router(self) -> Router {
-        Router::new()
-            .route("/api/v1/mailboxes/{mailbox}/emails", get(list))
-            .route("/api/v1/mailboxes/{mailbox}/emails/{email}", get(find))
-            .with_state(self)
-    }
-
-    fn open(&self, content: &ContentRecord) -> Option<(String, String)> {
-        let (StoredPart::InRow(raw), StoredPart::InRow(body)) = (&content.raw, &content.body) else {
-            return None;
-        };
-        let raw = contents::open(&self.key, &content.id, Part::Raw, raw).ok()?;
-        let body = contents::open(&self.key, &content.id, Part::Body, body).ok()?;
-        let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 2;
-        Some((String::from_utf8(body).ok()?, String::from_utf8(raw[..end].to_vec()).ok()?))
-    }
-}
-
-async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> Response {
-    let read = async move |tx: &mut Tx| {
-        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
-            return Ok(None);
-        };
-        let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
-        let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-        let limit = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
-        let records = emails::list(tx, &id, &filter, sort, None, 0, limit).await?;
-        let total = emails::count(tx, &id, &filter).await?;
-        Ok::<_, store::Error>(Some((records, total, folders::list(tx, &id).await?)))
-    };
-    let Ok(Some((mut records, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    let has_more = records.len() > PAGE_SIZE;
-    records.truncate(PAGE_SIZE);
-    let emails = records.into_iter().map(|record| {
-        let mut email = to_email(record, &folders);
-        email.body.clone_from(&email.snippet);
-        email
-    });
-    answer(&EmailPage { emails: emails.collect(), total_count, has_more, next_cursor: Some(bare.cursor) })
-}
-
-async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
-    let read = async move |tx: &mut Tx| {
-        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
-            return Ok(None);
-        };
-        let Some(record) = emails::find(tx, &id, &email).await? else { return Ok(None) };
-        let folders = folders::list(tx, &id).await?;
-        let content = contents::find(tx, &record.content_id).await?;
-        Ok::<_, store::Error>(content.map(|content| (record, folders, content)))
-    };
-    let Ok(Some((record, folders, content))) = bare.db.read(&bare.workspace, read).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    let Some((body, headers)) = bare.open(&content) else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    answer(&Email { body: Some(body), raw_headers: Some(headers), ..to_email(record, &folders) })
-}
-
-#[expect(clippy::disallowed_methods, reason = "the bare handler has no service to ask for the time")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
-}
-
-fn answer(body: &impl serde::Serialize) -> Response {
-    match serde_json::to_vec(body) {
-        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
-}
-
-/// A clean email without its body, through the service's own presenter: what is measured is everything around it.
-fn to_email(record: EmailRecord, folders: &[Folder]) -> Email {
-    let folder = folders.iter().find(|folder| folder.id == record.folder_id);
-    let folder_name = folder.map(|folder| folder.name.clone()).unwrap_or_default();
-    operations::emails::metadata(record, folder_name, false, false)
 }

@@ -162,5 +162,5 @@ fn keyless_load(signer: Arc<Signer>, address: SocketAddr, path: String, proofs: 
         );
         buffer.extend_from_slice(request.as_bytes());
     });
-    Load { address, connections: CONNECTIONS, next_request, expected_status: 200 }
+    Load { address, connections: CONNECTIONS, next_request, expected_status: 200, processes: Vec::new() }
 }

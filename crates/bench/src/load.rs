@@ -37,6 +37,8 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
     pub(crate) next_request: NextRequest,
     pub(crate) expected_status: u16,
+    /// The processes that serve, where they are not this one.
+    pub(crate) processes: Vec<u32>,
 }
 
 /// The result of a load.
@@ -47,7 +49,9 @@ pub(crate) struct Outcome {
     pub(crate) median_latency: f64,
     /// Milliseconds.
     pub(crate) p99_latency: f64,
-    /// CPU time of this process per request in microseconds, without the client's.
+    /// Bytes of the bodies.
+    pub(crate) bytes_per_second: f64,
+    /// CPU time of the serving processes per request in microseconds, without the client's.
     pub(crate) server_cpu: f64,
     /// CPU time of the client per request in microseconds.
     pub(crate) client_cpu: f64,
@@ -58,7 +62,7 @@ impl Load {
     pub(crate) fn of_one(address: SocketAddr, connections: usize, request: String) -> Self {
         let bytes = request.into_bytes();
         let next_request: NextRequest = Arc::new(move |buffer| buffer.extend_from_slice(&bytes));
-        Self { address, connections, next_request, expected_status: 200 }
+        Self { address, connections, next_request, expected_status: 200, processes: Vec::new() }
     }
 
     /// Runs the load. An unexpected status ends the program.
@@ -74,8 +78,16 @@ impl Load {
         outcome.await.expect("the load runs to its end")
     }
 
+    /// The CPU time of the serving processes so far.
+    fn server_cpu(&self) -> Duration {
+        if self.processes.is_empty() {
+            return machine::process_cpu();
+        }
+        self.processes.iter().map(|process| machine::cpu_of(*process)).sum()
+    }
+
     async fn drive(self, end: End) -> Outcome {
-        let (process_before, client_before) = (machine::process_cpu(), machine::thread_cpu());
+        let (process_before, client_before) = (self.server_cpu(), machine::thread_cpu());
         let started = Instant::now();
         let budget = Arc::new(AtomicU64::new(match end {
             End::After(_) => u64::MAX,
@@ -89,41 +101,47 @@ impl Load {
         for _ in 0..self.connections {
             tasks.spawn(converse(self.clone(), deadline, budget.clone()));
         }
-        let mut latencies: Vec<f64> = Vec::new();
+        let (mut latencies, mut bytes): (Vec<f64>, usize) = (Vec::new(), 0);
         while let Some(finished) = tasks.join_next().await {
-            latencies.extend(finished.expect("a connection lasts"));
+            let finished = finished.expect("a connection lasts");
+            latencies.extend(finished.0);
+            bytes += finished.1;
         }
         let seconds = started.elapsed().as_secs_f64();
         let client = machine::thread_cpu().saturating_sub(client_before);
-        let process = machine::process_cpu().saturating_sub(process_before);
+        let process = self.server_cpu().saturating_sub(process_before);
+        // In this process the client's thread is counted too.
+        let server = if self.processes.is_empty() { process.saturating_sub(client) } else { process };
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-        let requests = latencies.len() as f64;
+        let (requests, bytes) = (latencies.len() as f64, bytes as f64);
         Outcome {
             requests,
             requests_per_second: requests / seconds,
             median_latency: percentile(&mut latencies, 0.5) * 1e3,
             p99_latency: percentile(&mut latencies, 0.99) * 1e3,
-            server_cpu: process.saturating_sub(client).as_secs_f64() / requests * 1e6,
+            bytes_per_second: bytes / seconds,
+            server_cpu: server.as_secs_f64() / requests * 1e6,
             client_cpu: client.as_secs_f64() / requests * 1e6,
         }
     }
 }
 
-/// One connection: request, response, repeat. Returns the latencies in seconds.
-async fn converse(load: Load, deadline: Option<Instant>, budget: Arc<AtomicU64>) -> Vec<f64> {
+/// One connection: request, response, repeat. Returns the latencies in seconds and the bytes of the bodies.
+async fn converse(load: Load, deadline: Option<Instant>, budget: Arc<AtomicU64>) -> (Vec<f64>, usize) {
     let mut connection = Connection::open(load.address).await;
     let mut request = Vec::with_capacity(1024);
-    let mut latencies = Vec::with_capacity(1 << 14);
+    let (mut latencies, mut bytes) = (Vec::with_capacity(1 << 14), 0);
     loop {
         let before = Instant::now();
         if deadline.is_some_and(|deadline| before >= deadline) || !take_one(&budget) {
-            return latencies;
+            return (latencies, bytes);
         }
         request.clear();
         (load.next_request)(&mut request);
         connection.stream.write_all(&request).await.expect("the server reads");
         let (status, body) = connection.read_answer().await;
         assert_eq!(status, load.expected_status, "{}", String::from_utf8_lossy(body));
+        bytes += body.len();
         latencies.push(before.elapsed().as_secs_f64());
     }
 }

@@ -5,6 +5,7 @@
 
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
+mod bare;
 mod console;
 mod emails;
 mod fill;
@@ -19,6 +20,7 @@ mod options;
 mod postfix;
 mod program;
 mod read;
+mod reads;
 mod recall;
 mod receive;
 mod relay;
@@ -67,6 +69,7 @@ async fn run(options: &Options) -> bool {
         eprintln!("== {}: {}", measurement.name(), measurement.title());
         let figures = match measurement {
             Measurement::Read => read::measure(options).await,
+            Measurement::Reads => reads::measure(options).await,
             Measurement::Write => write::measure(options).await,
             Measurement::Start => start::measure(options).await,
             Measurement::Growth => growth::measure(options).await,

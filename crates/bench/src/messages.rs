@@ -1,7 +1,8 @@
 //! Fills a mailbox with messages quickly: SQL generates them from a running number, many thousands at once.
 //!
-//! Messages share a hundred contents, sealed as the service seals them. Lists, single reads and searches cost the
-//! same as with a content for each, and a store of a million messages is filled in a minute or two.
+//! Lists and counts cost the same however many contents there are, so that a store of a million messages can share a
+//! hundred and is filled in a minute or two. Where contents are read, each message has its own: any cache would win
+//! otherwise.
 
 use std::fmt::Write as _;
 
@@ -22,40 +23,74 @@ use crate::{
     service::Service,
 };
 
-/// Contents that the messages share.
-const CONTENTS: usize = 100;
-/// Messages per transaction.
-const BATCH: usize = 20_000;
-/// Searchable words per message.
+/// Contents that messages share.
+const SHARED_CONTENTS: usize = 100;
+/// Messages per transaction; whole threads.
+const BATCH: usize = 21_000;
+/// Messages per statement.
+const STATEMENT: usize = 600;
+/// Words of a message, all of them searchable.
 const WORDS: usize = 120;
+/// Words of a shared content.
+const SHARED_WORDS: usize = 800;
 /// The vocabulary. The n-th word is in a share of the messages that falls with n, as in any language.
 const VOCABULARY: f64 = 50_000.0;
+
+/// The id of the thread of the n-th message.
+pub(crate) fn thread_id(n: usize, thread_size: usize) -> String {
+    format!("thr_{:026}", n - (n - 1) % thread_size)
+}
 
 /// The id of the n-th message, counted from 1.
 pub(crate) fn email_id(n: usize) -> EmailId {
     EmailId::from(format!("eml_{n:026}"))
 }
 
-/// Adds a mailbox with so many messages in its Inbox, indexed if search should find them. Returns its public id.
-pub(crate) async fn fill(service: &Service, count: usize, indexed: bool) -> String {
+/// What a mailbox is filled with.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling {
+    pub(crate) messages: usize,
+    /// Whether search finds them.
+    pub(crate) indexed: bool,
+    /// Whether each has a content of its own.
+    pub(crate) distinct: bool,
+    /// Messages of a thread: 1 or 3.
+    pub(crate) thread_size: usize,
+}
+
+impl Filling {
+    /// Messages with shared contents, each in a thread of its own.
+    pub(crate) fn new(messages: usize) -> Self {
+        Self { messages, indexed: false, distinct: false, thread_size: 1 }
+    }
+
+    fn content_id(self, n: usize) -> String {
+        content_id(if self.distinct { n } else { n % SHARED_CONTENTS })
+    }
+}
+
+/// Adds a mailbox with such messages in its Inbox, and returns its public id.
+pub(crate) async fn fill(service: &Service, filling: Filling) -> String {
     let (db, workspace) = (service.app.db(), &service.workspace);
     let public_id = fill::add_mailboxes(db, workspace, 1).await.remove(0);
     let mailbox = MailboxId::from(format!("mbx_{:026}", 0));
-    let key = service.app.data_key(workspace).await.expect("the workspace has a key");
-    let sealed: Vec<ContentRecord> = (0..CONTENTS).map(|n| content(&key, n)).collect();
-    let add_contents = async move |tx: &mut Tx| {
-        for content in &sealed {
-            contents::insert(tx, content, Timestamp::from_micros(0)).await?;
+    if !filling.distinct {
+        add_contents(service, 0..SHARED_CONTENTS, SHARED_WORDS).await;
+    }
+    for first in (1..=filling.messages).step_by(BATCH) {
+        let last = (first + BATCH - 1).min(filling.messages);
+        if filling.distinct {
+            add_contents(service, first..last + 1, WORDS).await;
         }
-        Ok::<_, Error>(())
-    };
-    db.write(workspace, add_contents).await.expect("contents are added");
-    for first in (1..=count).step_by(BATCH) {
-        let last = (first + BATCH - 1).min(count);
         let target = mailbox.clone();
-        let add = async move |tx: &mut Tx| insert(tx, &target, first, last).await;
+        let add = async move |tx: &mut Tx| {
+            for first in (first..=last).step_by(STATEMENT) {
+                insert(tx, &target, filling, first, (first + STATEMENT - 1).min(last)).await?;
+            }
+            Ok::<_, Error>(())
+        };
         db.write(workspace, add).await.expect("messages are added");
-        if indexed {
+        if filling.indexed {
             index(service, &mailbox, first..=last).await;
         }
     }
@@ -67,20 +102,45 @@ pub(crate) async fn fill(service: &Service, count: usize, indexed: bool) -> Stri
     public_id
 }
 
+async fn add_contents(service: &Service, numbers: std::ops::Range<usize>, words: usize) {
+    let key = service.app.data_key(&service.workspace).await.expect("the workspace has a key");
+    let sealed: Vec<ContentRecord> = numbers.map(|n| content(&key, n, words)).collect();
+    let add = async move |tx: &mut Tx| {
+        for content in &sealed {
+            contents::insert(tx, content, Timestamp::from_micros(0)).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    service.app.db().write(&service.workspace, add).await.expect("contents are added");
+}
+
 fn content_id(n: usize) -> String {
     BlobHash::of(&n.to_le_bytes()).as_str().to_owned()
 }
 
-/// A message of about 4 KB.
-fn content(key: &DataKey, n: usize) -> ContentRecord {
-    let mut state = n as u64;
-    let text = text(&mut state, 800);
-    let raw = format!(
+/// The text of the n-th content.
+pub(crate) fn body(n: usize, words: usize) -> String {
+    text(&mut (n as u64).wrapping_mul(0x9e37_79b9), words)
+}
+
+/// The text of the n-th message, where each has its own.
+pub(crate) fn own_body(n: usize) -> String {
+    body(n, WORDS)
+}
+
+/// The header block of the n-th content.
+pub(crate) fn headers(n: usize) -> String {
+    format!(
         "Received: from mx.remote.test (mx.remote.test [192.0.2.1]) by mx.agents.test with ESMTP id {n};\r\n \
          Mon, 13 Jul 2026 10:00:00 +0000\r\nFrom: Customer <customer@remote.test>\r\nTo: bench-0@agents.test\r\n\
          Subject: Invoice {n}\r\nMessage-ID: <{n}@remote.test>\r\nMIME-Version: 1.0\r\n\
-         Content-Type: text/plain; charset=utf-8\r\n\r\n{text}\r\n"
-    );
+         Content-Type: text/plain; charset=utf-8\r\n"
+    )
+}
+
+fn content(key: &DataKey, n: usize, words: usize) -> ContentRecord {
+    let text = body(n, words);
+    let raw = format!("{}\r\n{text}\r\n", headers(n));
     let id = content_id(n);
     let seal = |part, bytes: &str| {
         StoredPart::InRow(contents::seal(key, &id, part, bytes.as_bytes()).expect("a content is sealed"))
@@ -88,6 +148,11 @@ fn content(key: &DataKey, n: usize) -> ContentRecord {
     let size = i64::try_from(raw.len()).unwrap_or_default();
     let (raw, body) = (seal(Part::Raw, &raw), seal(Part::Body, &text));
     ContentRecord { id, size, raw, headers: None, body, safe: None }
+}
+
+/// The beginning of every message, as lists show it.
+pub(crate) fn snippet() -> String {
+    text(&mut 7, 30)
 }
 
 /// Random words, common ones more often.
@@ -127,13 +192,19 @@ fn rank(state: &mut u64) -> usize {
     rank
 }
 
-async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> Result<(), Error> {
+async fn insert(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filling: Filling,
+    first: usize,
+    last: usize,
+) -> Result<(), Error> {
     let number = |number: usize| i64::try_from(number).unwrap_or_default();
     let authentication = SenderAuthentication::unknown(Some(InboundProvider::EdgeRouting));
     let authentication = serde_json::to_string(&authentication).expect("a verdict is JSON");
-    let snippet = text(&mut 7, 30);
+    let snippet = snippet();
     // The contents' ids in a row, from which each message takes its own.
-    let contents: String = (0..CONTENTS).map(content_id).collect();
+    let contents: String = (first..=last).map(|n| filling.content_id(n)).collect();
     let params = [
         mailbox.into(),
         number(first).into(),
@@ -141,6 +212,7 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
         authentication.as_str().into(),
         snippet.as_str().into(),
         contents.as_str().into(),
+        number(filling.thread_size).into(),
     ];
     tx.run(&insert_statement(), &params).await?;
     let range = [mailbox.into(), number(first).into(), number(last).into()];
@@ -149,7 +221,8 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
     }
     let (total, read) = (number(last - first + 1), number(last / 2) - number((first - 1) / 2));
     for folder in ["inbox", threads::LISTED] {
-        mailboxes::add_to_counter(tx, mailbox, &threads::counter(folder), total).await?;
+        let threads = (total + number(filling.thread_size) - 1) / number(filling.thread_size);
+        mailboxes::add_to_counter(tx, mailbox, &threads::counter(folder), threads).await?;
     }
     let figures = "folder SET total_count = total_count + $3, unread_count = unread_count + $4";
     tx.run(
@@ -173,17 +246,19 @@ const THREAD_FOLDER: &str =
     mail_count, unread_count)";
 const EMAIL_TABLE: &str = "email";
 
-/// A thread for each message, in its folder and in the list of all.
+/// The threads of the messages, in their folder and in the list of all.
 fn thread_statements() -> [String; 2] {
     let chosen = "WHERE workspace_id = $1 AND mailbox_id = $2 AND arrival BETWEEN $3 AND $4";
     [
         format!(
-            "INSERT INTO {THREAD} SELECT workspace_id, mailbox_id, thread_id, date, 1 FROM {EMAIL_TABLE} {chosen}"
+            "INSERT INTO {THREAD} SELECT workspace_id, mailbox_id, thread_id, max(date), count(*) FROM {EMAIL_TABLE} {chosen}
+  GROUP BY workspace_id, mailbox_id, thread_id"
         ),
         format!(
             "INSERT INTO {THREAD_FOLDER}
-  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, date, id, 1, 1 - read FROM {EMAIL_TABLE}
-  CROSS JOIN (SELECT 'inbox' AS folder_id UNION ALL SELECT '') AS place {chosen}"
+  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, max(date), max(id), count(*), sum(1 - read)
+  FROM {EMAIL_TABLE} CROSS JOIN (SELECT 'inbox' AS folder_id UNION ALL SELECT '') AS place {chosen}
+  GROUP BY workspace_id, mailbox_id, place.folder_id, thread_id"
         ),
     ]
 }
@@ -194,10 +269,12 @@ fn insert_statement() -> String {
         "WITH RECURSIVE numbers (n) AS (
     SELECT CAST($3 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < CAST($4 AS BIGINT)),
   made AS (SELECT n, '0000000000000000' || substr(CAST(10000000000 + n AS TEXT), 2) AS id,
+    '0000000000000000' || substr(CAST(10000000000 + n - (n - 1) % CAST($8 AS BIGINT) AS TEXT), 2) AS thread,
     1750000000000000 + n * 1000000 AS at, 'Invoice ' || n || ' of your order' AS subject,
     'customer-' || (n % 500) || '@remote.test' AS address FROM numbers)
   INSERT INTO {TABLE}
-  SELECT $1, $2, 'eml_' || id, 'thr_' || id, 'inbox', substr(CAST($7 AS TEXT), CAST((n % 100) * 64 + 1 AS INTEGER), 64),
+  SELECT $1, $2, 'eml_' || id, 'thr_' || thread, 'inbox',
+    substr(CAST($7 AS TEXT), CAST((n - CAST($3 AS BIGINT)) * 64 + 1 AS INTEGER), 64),
     0, 1, n, at, at, subject, 'Customer <' || address || '>', address, 'bench-0@agents.test', 'bench-0@agents.test',
     lower(subject), 'customer <' || address || '>', 'bench-0@agents.test', (n + 1) % 2, 0, 0, 'other',
     CAST($6 AS TEXT), 'text', 'text', 0, 10240, 1, '<' || n || '@remote.test>', 'clean', '[]', CAST($5 AS TEXT),
@@ -218,7 +295,7 @@ async fn index(service: &Service, mailbox: &MailboxId, numbers: std::ops::RangeI
             Rows::new("email_text (workspace_id, mailbox_id, email_id, words)").with_last(last)
         };
         for n in numbers {
-            let body = text(&mut (n as u64).wrapping_mul(0x9e37_79b9), WORDS);
+            let body = own_body(n);
             let id = Value::Text(email_id(n).to_string());
             if of_text {
                 let row = Value::Integer(i64::try_from(n).unwrap_or_default());

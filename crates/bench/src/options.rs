@@ -5,14 +5,15 @@ use std::{path::PathBuf, time::Duration};
 use crate::{load::End, measured_store::Engine};
 
 const USAGE: &str =
-    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE]
-             [--recall-set FILE] [NAME…]
+    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--rows TEXT]
+             [--program FILE] [--recall-set FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, console, search, import, wait, send, relay, schedules,
+NAME is one of read, reads, write, start, growth, receive, emails, console, search, import, wait, send, relay, schedules,
 keyless, recall; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
-  --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
+  --only SIDE       in `read` and `reads`, loads one of the two sides alone, for a profiler to look at
+  --rows TEXT       in `reads` and `receive`, only rows whose name contains the text
   --requests N      with --only, so many requests over one connection instead of half a minute over 32
   --program FILE    in those that start the program, the program to start (default: agent-mailbox beside this one)
   --recall-set FILE in `recall`, questions and passages as scripts/make-recall-set writes them";
@@ -21,6 +22,7 @@ keyless, recall; all of them when none is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measurement {
     Read,
+    Reads,
     Write,
     Start,
     Growth,
@@ -38,8 +40,9 @@ pub(crate) enum Measurement {
 }
 
 impl Measurement {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Read,
+        Self::Reads,
         Self::Write,
         Self::Start,
         Self::Growth,
@@ -59,6 +62,7 @@ impl Measurement {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Reads => "reads",
             Self::Write => "write",
             Self::Start => "start",
             Self::Growth => "growth",
@@ -79,6 +83,7 @@ impl Measurement {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Read => "a metered read against a bare handler with the same query",
+            Self::Reads => "mail that is read, against home-made servers and bare handlers",
             Self::Write => "durable writes at 32 connections against one",
             Self::Start => "time until ready, and memory",
             Self::Growth => "store calls among 100,000 workspaces against 10",
@@ -97,7 +102,7 @@ impl Measurement {
     }
 }
 
-/// One side of the comparison in `read`.
+/// One side of the comparison in `read` and `reads`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadSide {
     Service,
@@ -113,6 +118,7 @@ pub(crate) struct Options {
     pub(crate) requests: Option<u64>,
     pub(crate) program: Option<PathBuf>,
     pub(crate) recall_set: Option<PathBuf>,
+    rows: Option<String>,
     quick: bool,
 }
 
@@ -125,6 +131,7 @@ impl Options {
             requests: None,
             program: None,
             recall_set: None,
+            rows: None,
             quick: false,
         };
         while let Some(argument) = arguments.next() {
@@ -135,6 +142,7 @@ impl Options {
                 "--only" => options.only = Some(side(&value()?)?),
                 "--requests" => options.requests = Some(value()?.parse().map_err(|_| USAGE.to_owned())?),
                 "--program" => options.program = Some(value()?.into()),
+                "--rows" => options.rows = Some(value()?),
                 "--recall-set" => options.recall_set = Some(value()?.into()),
                 name => options.measurements.push(measurement(name)?),
             }
@@ -143,6 +151,11 @@ impl Options {
             options.measurements = Measurement::ALL.to_vec();
         }
         Ok(options)
+    }
+
+    /// Whether a row of a table is to be measured.
+    pub(crate) fn wants(&self, row: &str) -> bool {
+        self.rows.as_ref().is_none_or(|text| row.contains(text))
     }
 
     /// How often each side takes its turn.

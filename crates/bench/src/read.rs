@@ -4,7 +4,7 @@
 //! the key, counts the request, reserves and commits a credit, checks the input and writes its headers; the bare
 //! handler does none of that and sends the same body.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use store::{
 
 use crate::{
     fill,
-    load::{Connection, End, Load},
+    load::{Connection, Load},
     measured_store::MeasuredStore,
     options::{Options, ReadSide},
     report::{Figure, Target},
@@ -41,7 +41,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         let sides = prepare(&store).await;
         if let Some(side) = options.only {
             let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
-            show_alone(load, options.requests).await;
+            turns::show_alone(load, options.requests).await;
         } else {
             let comparison = Comparison {
                 what: "metered read : bare handler",
@@ -55,16 +55,6 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         store.remove().await;
     }
     figures
-}
-
-/// Loads one side, for a profiler.
-async fn show_alone(load: &Load, requests: Option<u64>) {
-    let (connections, end) = match requests {
-        Some(requests) => (1, End::AfterRequests(requests)),
-        None => (CONNECTIONS, End::After(Duration::from_secs(30))),
-    };
-    let outcome = Load { connections, ..load.clone() }.run(end).await;
-    eprintln!("{}", turns::describe("alone", &[outcome]));
 }
 
 /// The loads of both sides, after checking that their responses are equal.

@@ -206,7 +206,13 @@ fn recalls(address: SocketAddr, key: &str) -> Load {
         let body = format!("{{\"query\":\"{}\"}}", query.join(" "));
         let _ = write!(buffer, "{}", request(address, &key, "/api/v1/rag/recall", &body));
     };
-    Load { address, connections: 1, next_request: Arc::new(next_request), expected_status: 200 }
+    Load {
+        address,
+        connections: 1,
+        next_request: Arc::new(next_request),
+        expected_status: 200,
+        processes: Vec::new(),
+    }
 }
 
 /// Texts per second of the embedded model, on one core.

@@ -122,8 +122,13 @@ impl Sender {
         settings.push(("OUTBOUND__MAILS_PER_CONNECTION", messages_per_connection.to_owned()));
         let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &settings).await;
         let next_request = send::sends(running.address, &key, &mailbox, "emails", "ann@remote.test", "");
-        let load =
-            Load { address: running.address, connections: CONNECTIONS, next_request, expected_status: 202 };
+        let load = Load {
+            address: running.address,
+            connections: CONNECTIONS,
+            next_request,
+            expected_status: 202,
+            processes: Vec::new(),
+        };
         Self { store, running, load }
     }
 

@@ -49,8 +49,13 @@ async fn measure_engine(engine: Engine, program: &Path, options: &Options) -> [F
     let fields = format!("\"scheduled_send_at\":\"{at}\",");
     let next_request =
         send::sends(running.address, &key, &mailbox, "scheduled-sends", "ann@remote.test", &fields);
-    let load =
-        Load { address: running.address, connections: CONNECTIONS, next_request, expected_status: 201 };
+    let load = Load {
+        address: running.address,
+        connections: CONNECTIONS,
+        next_request,
+        expected_status: 201,
+        processes: Vec::new(),
+    };
     load.run(End::AfterRequests(count)).await;
     let request = format!(
         "GET /api/v1/mailboxes/{mailbox}/folders HTTP/1.1\r\nHost: {}\r\nX-API-Key: {key}\r\n\r\n",

@@ -11,7 +11,7 @@ use crate::{
     fill,
     load::{Connection, End, Load},
     measured_store::{Engine, MeasuredStore},
-    messages,
+    messages::{self, Filling},
     options::Options,
     program::{self, Disk},
     report::{Figure, Target},
@@ -40,7 +40,8 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
     let store = MeasuredStore::new(engine).await;
     let service = Service::open(&store).await;
-    let public_id = messages::fill(&service, options.many_messages(), true).await;
+    let filling = Filling { indexed: true, ..Filling::new(options.many_messages()) };
+    let public_id = messages::fill(&service, filling).await;
     let address = service.listen().await;
     let path = format!("/api/v1/mailboxes/{public_id}/search");
     let rare = (RARE_RANK * options.many_messages() / 100_000) as u64;
@@ -82,7 +83,13 @@ fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), secon
             "GET {path}?query={one}+{other}&limit={RESULTS} HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {key}\r\n\r\n"
         );
     };
-    Load { address, connections: 1, next_request: std::sync::Arc::new(next_request), expected_status: 200 }
+    Load {
+        address,
+        connections: 1,
+        next_request: std::sync::Arc::new(next_request),
+        expected_status: 200,
+        processes: Vec::new(),
+    }
 }
 
 /// Imports an mbox file of 10 KB messages with the real command.

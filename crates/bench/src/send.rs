@@ -61,7 +61,7 @@ async fn measure_disk(
     let public_ids = fill::add_mailboxes(service.app.db(), &service.workspace, 2).await;
     let address = service.listen().await;
     let next_request = sends(address, &service.key, &public_ids[0], "emails", "bench-1@agents.test", "");
-    let load = Load { address, connections: 1, next_request, expected_status: 202 };
+    let load = Load { address, connections: 1, next_request, expected_status: 202, processes: Vec::new() };
     load.run(End::After(Duration::from_millis(300))).await;
     let (mut sends, mut commits) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds() {

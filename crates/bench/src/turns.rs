@@ -28,22 +28,9 @@ pub(crate) struct Comparison<'a> {
 impl Comparison<'_> {
     /// Runs both sides in turns; the ratio is the median of the ratios of the rounds.
     pub(crate) async fn run(self, options: &Options) -> Figure {
-        let (measured, yardstick) = (self.measured.load, self.yardstick.load);
-        for load in [measured, yardstick] {
-            load.run(End::After(Duration::from_millis(500))).await;
-        }
-        let (mut own, mut others): (Vec<Outcome>, Vec<Outcome>) = (Vec::new(), Vec::new());
-        for round in 0..options.rounds() {
-            let turn = End::After(options.turn());
-            // The order alternates, so that neither side profits from what the other leaves behind.
-            if round % 2 == 0 {
-                own.push(measured.run(turn).await);
-                others.push(yardstick.run(turn).await);
-            } else {
-                others.push(yardstick.run(turn).await);
-                own.push(measured.run(turn).await);
-            }
-        }
+        let names = (self.measured.name, self.yardstick.name);
+        let mut outcomes = take_turns(&[self.measured, self.yardstick], options).await;
+        let (others, own) = (outcomes.pop().unwrap_or_default(), outcomes.pop().unwrap_or_default());
         let speed = |outcome: &Outcome| outcome.requests_per_second;
         let ratios: Vec<f64> =
             own.iter().zip(&others).map(|(own, other)| speed(own) / speed(other)).collect();
@@ -56,12 +43,41 @@ impl Comparison<'_> {
             ratio: median(&ratios),
             spread: spread(&ratios),
             target: self.target,
-            notes: vec![describe(self.measured.name, &own), describe(self.yardstick.name, &others)],
+            notes: vec![describe(names.0, &own), describe(names.1, &others)],
         }
     }
 }
 
-fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) -> f64 {
+/// Warms all sides up, and runs them in turns. Returns the outcomes of each side.
+pub(crate) async fn take_turns(sides: &[Side<'_>], options: &Options) -> Vec<Vec<Outcome>> {
+    for side in sides {
+        side.load.run(End::After(Duration::from_millis(500))).await;
+    }
+    let mut outcomes: Vec<Vec<Outcome>> = sides.iter().map(|_| Vec::new()).collect();
+    for round in 0..options.rounds() {
+        let mut turns: Vec<(&Side<'_>, &mut Vec<Outcome>)> = sides.iter().zip(&mut outcomes).collect();
+        // The order alternates, so that no side profits from what another leaves behind.
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (side, outcomes) in turns {
+            outcomes.push(side.load.run(End::After(options.turn())).await);
+        }
+    }
+    outcomes
+}
+
+/// Loads one side alone, for a profiler.
+pub(crate) async fn show_alone(load: &Load, requests: Option<u64>) {
+    let (connections, end) = match requests {
+        Some(requests) => (1, End::AfterRequests(requests)),
+        None => (load.connections, End::After(Duration::from_secs(30))),
+    };
+    let outcome = Load { connections, ..load.clone() }.run(end).await;
+    eprintln!("{}", describe("alone", &[outcome]));
+}
+
+pub(crate) fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) -> f64 {
     median(&outcomes.iter().map(pick).collect::<Vec<_>>())
 }
 

@@ -127,5 +127,11 @@ fn load(address: SocketAddr, key: &str, mailboxes: Vec<String>) -> Load {
         );
         buffer.extend_from_slice(text.as_bytes());
     };
-    Load { address, connections: 1, next_request: Arc::new(next_request), expected_status: 201 }
+    Load {
+        address,
+        connections: 1,
+        next_request: Arc::new(next_request),
+        expected_status: 201,
+        processes: Vec::new(),
+    }
 }

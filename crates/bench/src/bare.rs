@@ -1,0 +1,154 @@
+//! The yardstick over the service's own rows: an axum handler that runs the same store functions, opens the same sealed
+//! content, returns the same fields and sends the same bytes. It has no key, no plan, no credits, no scan gate and no
+//! options.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use model::{
+    EmailId, ThreadId, Timestamp, WorkspaceId,
+    emails::{Email, EmailPage, SortColumn, SortDirection},
+    folders::Folder,
+};
+use store::{
+    Db, Tx,
+    contents::{self, ContentRecord, Part, StoredPart},
+    emails::{self, EmailFilter, EmailRecord, Sort},
+    folders,
+    mailboxes::{self, MailboxName},
+    vault::DataKey,
+};
+
+/// Messages of a page.
+pub(crate) const PAGE_SIZE: usize = 50;
+/// Emails of a thread in one response.
+const MAX_IN_THREAD: i64 = 500;
+
+/// The baseline.
+#[derive(Clone)]
+pub(crate) struct BareHandler {
+    pub(crate) db: Db,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) key: Arc<DataKey>,
+    /// What pages end with: cursors are sealed and never repeat.
+    pub(crate) cursor: String,
+}
+
+impl BareHandler {
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/api/v1/mailboxes/{mailbox}/emails", get(list))
+            .route("/api/v1/mailboxes/{mailbox}/emails/{email}", get(find))
+            .route("/api/v1/mailboxes/{mailbox}/threads/{thread}", get(thread))
+            .with_state(self)
+    }
+
+    fn open(&self, content: &ContentRecord) -> Option<(String, String)> {
+        let (StoredPart::InRow(raw), StoredPart::InRow(body)) = (&content.raw, &content.body) else {
+            return None;
+        };
+        let raw = contents::open(&self.key, &content.id, Part::Raw, raw).ok()?;
+        let body = contents::open(&self.key, &content.id, Part::Body, body).ok()?;
+        let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 2;
+        Some((String::from_utf8(body).ok()?, String::from_utf8(raw[..end].to_vec()).ok()?))
+    }
+}
+
+async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> Response {
+    let read = async move |tx: &mut Tx| {
+        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+            return Ok(None);
+        };
+        let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
+        let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
+        let limit = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
+        let records = emails::list(tx, &id, &filter, sort, None, 0, limit).await?;
+        let total = emails::count(tx, &id, &filter).await?;
+        Ok::<_, store::Error>(Some((records, total, folders::list(tx, &id).await?)))
+    };
+    let Ok(Some((mut records, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let has_more = records.len() > PAGE_SIZE;
+    records.truncate(PAGE_SIZE);
+    let emails = records.into_iter().map(|record| {
+        let mut email = to_email(record, &folders);
+        email.body.clone_from(&email.snippet);
+        email
+    });
+    answer(&EmailPage { emails: emails.collect(), total_count, has_more, next_cursor: Some(bare.cursor) })
+}
+
+async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
+    let read = async move |tx: &mut Tx| {
+        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+            return Ok(None);
+        };
+        let Some(record) = emails::find(tx, &id, &email).await? else { return Ok(None) };
+        let folders = folders::list(tx, &id).await?;
+        let content = contents::find(tx, &record.content_id).await?;
+        Ok::<_, store::Error>(content.map(|content| (record, folders, content)))
+    };
+    let Ok(Some((record, folders, content))) = bare.db.read(&bare.workspace, read).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let Some((body, headers)) = bare.open(&content) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    answer(&Email { body: Some(body), raw_headers: Some(headers), ..to_email(record, &folders) })
+}
+
+async fn thread(
+    State(bare): State<BareHandler>,
+    Path((mailbox, thread)): Path<(String, ThreadId)>,
+) -> Response {
+    let read = async move |tx: &mut Tx| {
+        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+            return Ok(None);
+        };
+        let records = emails::list_thread_end(tx, &id, &thread, None, Some(now()), MAX_IN_THREAD).await?;
+        let ids: Vec<&str> = records.iter().map(|record| record.content_id.as_str()).collect();
+        let contents = contents::find_all(tx, &ids).await?;
+        Ok::<_, store::Error>(Some((records, folders::list(tx, &id).await?, contents)))
+    };
+    let Ok(Some((records, folders, contents))) = bare.db.read(&bare.workspace, read).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let count = i64::try_from(records.len()).unwrap_or(i64::MAX);
+    let opened: Option<Vec<Email>> = records
+        .into_iter()
+        .map(|record| {
+            let content = contents.iter().find(|content| content.id == record.content_id)?;
+            let (body, headers) = bare.open(content)?;
+            let email = to_email(record, &folders);
+            Some(Email { body: Some(body), raw_headers: Some(headers), thread_count: Some(count), ..email })
+        })
+        .collect();
+    opened.map_or_else(|| StatusCode::INTERNAL_SERVER_ERROR.into_response(), |emails| answer(&emails))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the bare handler has no service to ask for the time")]
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
+}
+
+fn answer(body: &impl serde::Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// A clean email without its body, through the service's own presenter: what is measured is everything around it.
+fn to_email(record: EmailRecord, folders: &[Folder]) -> Email {
+    let folder = folders.iter().find(|folder| folder.id == record.folder_id);
+    let folder_name = folder.map(|folder| folder.name.clone()).unwrap_or_default();
+    operations::emails::metadata(record, folder_name, false, false)
+}
