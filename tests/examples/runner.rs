@@ -68,13 +68,13 @@ impl Runner {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
         let mut command = match language {
             Language::Shell => return Some(Self { language, folder, driver: None }),
-            Language::Python => match python() {
-                Some(python) => Command::new(python),
-                None => {
+            Language::Python => {
+                let Some(python) = python() else {
                     println!("SKIPPED: Python has no requests here (scripts/requests installs it)");
                     return None;
-                }
-            },
+                };
+                Command::new(python)
+            }
             Language::TypeScript => Command::new("node"),
         };
         command.arg(here.join(if language == Language::Python { "driver.py" } else { "driver.mjs" }));

@@ -65,7 +65,9 @@ mod tests {
         }
         let most = |numbers: &[usize]| {
             let mut counts = std::collections::HashMap::new();
-            numbers.iter().for_each(|number| *counts.entry(*number).or_insert(0) += 1);
+            for number in numbers {
+                *counts.entry(*number).or_insert(0) += 1;
+            }
             counts.into_values().max().unwrap_or(0)
         };
         assert!(most(&draws(Draw::Uniform)) < 40 && most(&draws(Draw::Zipf)) > 500);

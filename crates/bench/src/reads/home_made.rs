@@ -1,5 +1,5 @@
-//! Servers as people make them at home, over the same plain rows: fastify with libsql, FastAPI with Python's SQLite.
-//! `scripts/bench` installs what they need and says where; without it they are left out.
+//! Servers as people make them at home, over the same plain rows: fastify with libsql, `FastAPI` with Python's
+//! SQLite. `scripts/bench` installs what they need and says where; without it they are left out.
 
 use std::{
     net::SocketAddr,
