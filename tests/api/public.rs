@@ -214,6 +214,7 @@ async fn the_documentation_loads_nothing_from_elsewhere(engine: Engine) {
         let policy = page.header("content-security-policy");
         assert!(policy.contains("default-src 'none'"), "{policy}");
         assert!(!policy.contains("http") && !policy.contains('*') && !policy.contains("data:"), "{policy}");
+        assert!(page.text().contains("rel=\"icon\" href=\"/favicon.svg\""));
         let text = page.text().to_lowercase();
         for loading in
             ["<script", "<iframe", "<img", "<object", "<embed", "@import", "url(", "srcset", "src="]

@@ -73,11 +73,17 @@ export async function openPage(browser, service, options = {}) {
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: service.base });
   const page = await context.newPage();
   const troubles = [];
-  page.on("console", (message) => { if (message.type() === "error") troubles.push(`console: ${message.text()}`); });
+  const forms = new Set();
+  page.on("console", (message) => {
+    // A refused form is shown again with the status of the mistake, which the browser notes.
+    const isRefusedForm = forms.has(message.location().url) && /status of 4\d\d/.test(message.text());
+    if (message.type() === "error" && !isRefusedForm) troubles.push(`console: ${message.text()}`);
+  });
   page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
   page.on("dialog", (dialog) => { troubles.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on("request", (request) => {
     const url = request.url();
+    if (request.isNavigationRequest() && request.method() === "POST") forms.add(url);
     if (!url.startsWith(service.base) && !url.startsWith("data:") && !url.startsWith("about:")) troubles.push(`asked ${url}`);
   });
   return { context, page, troubles };

@@ -51,7 +51,7 @@ async fn triagers_are_made_changed_and_watched_in_the_console(engine: Engine) {
         ("label_labels", "money"),
     ];
     let refused = ada.form(&mailbox.at("triage/new"), &fields).await;
-    assert_eq!(refused.status, 200);
+    assert_eq!(refused.status, 400);
     let shown = refused.text();
     assert!(shown.contains("column ") && shown.contains("value=\"Bills\""), "{shown}");
     let mut right = fields;

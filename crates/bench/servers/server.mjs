@@ -11,8 +11,8 @@ if (cluster.isPrimary && workers > 1) {
     const database = new Database(process.env.PLAIN_FILE, { readonly: true });
     database.pragma("mmap_size = 1073741824");
     const listed = "message.id, thread_id, folder, date, message.subject, message.sender, recipient, read, starred, snippet";
-    const key = database.prepare("SELECT workspace FROM api_key WHERE hash = ?");
-    const folders = database.prepare("SELECT id, name, unread, total, system FROM folder WHERE mailbox = ?");
+    const key = database.prepare("SELECT workspace FROM plain_key WHERE hash = ?");
+    const folders = database.prepare("SELECT id, name, unread, total, system FROM plain_folder WHERE mailbox = ?");
     const list = database.prepare(`SELECT ${listed} FROM message WHERE mailbox = ? ORDER BY date DESC LIMIT ?`);
     const one = database.prepare(`SELECT ${listed}, headers, body FROM message WHERE id = ? AND mailbox = ?`);
     const thread = database.prepare(

@@ -22,7 +22,7 @@ database.execute("PRAGMA mmap_size = 1073741824")
 
 async def check_key(x_api_key: str = Header("")):
     digest = hashlib.sha256(x_api_key.encode()).digest()
-    if database.execute("SELECT workspace FROM api_key WHERE hash = ?", (digest,)).fetchone() is None:
+    if database.execute("SELECT workspace FROM plain_key WHERE hash = ?", (digest,)).fetchone() is None:
         raise HTTPException(401, "unknown key")
 
 
@@ -32,7 +32,7 @@ BASE = "/api/v1/mailboxes/{mailbox}"
 
 @app.get(BASE + "/folders")
 async def folders(mailbox: str):
-    sql = "SELECT id, name, unread, total, system FROM folder WHERE mailbox = ?"
+    sql = "SELECT id, name, unread, total, system FROM plain_folder WHERE mailbox = ?"
     return ORJSONResponse(rows(database.execute(sql, (mailbox,))))
 
 

@@ -36,7 +36,7 @@ pub(crate) use self::{
     llms::llms,
     page::page,
     parts::{find as find_part, parts},
-    shell::content_security_policy,
+    shell::{ICON, ICON_PATH, content_security_policy},
     stand_in::StandIns,
     welcome::welcome,
 };

@@ -48,8 +48,8 @@ struct Whole {
 }
 
 const SCHEMA: &str = "
-CREATE TABLE api_key (hash BLOB PRIMARY KEY, workspace TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE folder (mailbox TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, unread INTEGER NOT NULL,
+CREATE TABLE plain_key (hash BLOB PRIMARY KEY, workspace TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE plain_folder (mailbox TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, unread INTEGER NOT NULL,
   total INTEGER NOT NULL, system INTEGER NOT NULL, PRIMARY KEY (mailbox, id)) WITHOUT ROWID;
 CREATE TABLE message (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, mailbox TEXT NOT NULL, thread_id TEXT NOT NULL,
   folder TEXT NOT NULL, date INTEGER NOT NULL, subject TEXT NOT NULL, sender TEXT NOT NULL, recipient TEXT NOT NULL,
@@ -69,7 +69,7 @@ impl PlainFile {
         connection.pragma_update(None, "journal_mode", "WAL").expect("a write-ahead log");
         connection.execute_batch(SCHEMA).expect("the plain tables are made");
         let tx = connection.transaction().expect("a transaction");
-        tx.execute("INSERT INTO api_key VALUES (?, 'workspace')", params![hash(key)])
+        tx.execute("INSERT INTO plain_key VALUES (?, 'workspace')", params![hash(key)])
             .expect("a key is added");
         for (id, name) in [
             ("inbox", "Inbox"),
@@ -80,7 +80,7 @@ impl PlainFile {
             ("spam", "Spam"),
             ("trash", "Trash"),
         ] {
-            tx.execute("INSERT INTO folder VALUES (?, ?, ?, 0, 0, 1)", params![mailbox, id, name])
+            tx.execute("INSERT INTO plain_folder VALUES (?, ?, ?, 0, 0, 1)", params![mailbox, id, name])
                 .expect("a folder");
         }
         let insert =
@@ -157,7 +157,7 @@ fn hash(key: &str) -> Vec<u8> {
 
 fn is_key(connection: &Connection, headers: &HeaderMap) -> bool {
     let given = headers.get("x-api-key").and_then(|key| key.to_str().ok()).unwrap_or_default();
-    let statement = connection.prepare_cached("SELECT workspace FROM api_key WHERE hash = ?");
+    let statement = connection.prepare_cached("SELECT workspace FROM plain_key WHERE hash = ?");
     statement.and_then(|mut found| found.exists(params![hash(given)])).unwrap_or(false)
 }
 
@@ -191,7 +191,7 @@ struct PlainFolder {
 
 async fn folders(State(file): State<PlainFile>, Path(mailbox): Path<String>, headers: HeaderMap) -> Response {
     file.answer(&headers, |connection| {
-        let sql = "SELECT id, name, unread, total, system FROM folder WHERE mailbox = ?";
+        let sql = "SELECT id, name, unread, total, system FROM plain_folder WHERE mailbox = ?";
         let folder = |row: &Row<'_>| {
             Ok(PlainFolder {
                 id: row.get(0)?,

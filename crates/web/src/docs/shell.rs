@@ -13,13 +13,16 @@ const MARK: &str = "M3 5.5h14v9H3z M3 6l7 5.5L17 6";
 
 pub(super) const STYLESHEET: &str = include_str!("style.css");
 
-const ICON: &str = include_str!("../../assets/icon.svg");
+/// The icon that browsers show in a tab.
+pub(crate) const ICON: &str = include_str!("../../assets/icon.svg");
+/// Its path.
+pub(crate) const ICON_PATH: &str = "/favicon.svg";
 
-/// Allows our stylesheet, by its hash, and the icon in the page, and nothing else: not even style attributes.
+/// Allows our stylesheet, by its hash, and our icon, and nothing else: not even style attributes.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let hash = STANDARD.encode(Sha256::digest(STYLESHEET));
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });
@@ -45,9 +48,8 @@ pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Ht
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"description\" content=\"{}\">\n\
-         <link rel=\"icon\" href=\"data:image/svg+xml;base64,{}\">\n{title}\n<style>{STYLESHEET}</style>\n</head>\n{}\n</html>\n",
+         <link rel=\"icon\" href=\"{ICON_PATH}\">\n{title}\n<style>{STYLESHEET}</style>\n</head>\n{}\n</html>\n",
         attribute.finish(),
-        STANDARD.encode(ICON.trim()),
         page.finish(),
     )
 }

@@ -10,6 +10,7 @@ use super::{
     page,
     page::render,
     reference::{Reference, Response},
+    shell::ICON_PATH,
     welcome,
 };
 use crate::{endpoints, input::RawInput};
@@ -21,7 +22,7 @@ fn documentation() -> String {
     page(HERE, model::Timestamp::from_micros(1_800_000_000_000_000))
 }
 
-const VOID: [&str; 2] = ["meta", "!doctype"];
+const VOID: [&str; 3] = ["meta", "link", "!doctype"];
 
 /// A start tag.
 struct Start<'a> {
@@ -103,7 +104,16 @@ fn every_operation_has_its_place() {
 #[test]
 fn links_stay_here_and_lead_somewhere() {
     let welcome = welcome("https://mail.example");
-    let own = ["/", "/docs", "/openapi.json", "/llms.txt", "/api/status", "/console", "/console/sign-up"];
+    let own = [
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/llms.txt",
+        "/api/status",
+        "/console",
+        "/console/sign-up",
+        ICON_PATH,
+    ];
     for text in [&documentation(), &welcome] {
         let starts = checked(text);
         let ids = ids(&starts);
@@ -115,7 +125,10 @@ fn links_stay_here_and_lead_somewhere() {
         for name in ["src", "srcset", "style", "onclick", "action", "background"] {
             assert_eq!(values(&starts, name).next(), None, "{name}");
         }
-        for element in ["script", "link", "img", "iframe", "form", "object", "base"] {
+        for link in starts.iter().filter(|start| start.name == "link") {
+            assert_eq!(link.attributes, [("rel", "icon"), ("href", ICON_PATH)]);
+        }
+        for element in ["script", "img", "iframe", "form", "object", "base"] {
             assert!(starts.iter().all(|start| start.name != element), "{element}");
         }
         assert!(!text.contains("<script"));

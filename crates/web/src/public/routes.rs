@@ -36,6 +36,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .route("/openapi.json", get(openapi))
         .route("/docs", get(documentation))
         .route("/llms.txt", get(llms))
+        .route(docs::ICON_PATH, get(icon))
         .route("/.well-known/api-catalog", get(api_catalog))
         .layer(from_fn(acceptable))
         .layer(from_fn_with_state(state.clone(), limit));
@@ -72,6 +73,12 @@ async fn refuse_query(request: Request, next: Next) -> Response {
         Ok(()) => next.run(request).await,
         Err(refused) => error::response(&refused),
     }
+}
+
+/// The icon, for a day: it has no hash in its name.
+async fn icon() -> Response {
+    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "max-age=86400")];
+    (headers, docs::ICON).into_response()
 }
 
 async fn status(Extracted(state): Extracted<State>) -> Response {
