@@ -24,7 +24,7 @@ if (cluster.isPrimary && workers > 1) {
     );
     const app = fastify();
     app.addHook("onRequest", async (request, reply) => {
-        const hash = createHash("sha256").update(request.headers["x-api-key"] ?? "").digest();
+        const hash = createHash("sha256").update(request.headers["x-api-key"] ?? "").digest("hex");
         if (!key.get(hash)) return reply.code(401).send({ error: "unknown key" });
     });
     const base = "/api/v1/mailboxes/:mailbox";

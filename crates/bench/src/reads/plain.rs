@@ -4,7 +4,7 @@
 //! Queries run on the thread that serves the connection: the cheapest way there is, and one that stalls all connections
 //! of the thread while the disk is slow.
 
-use std::{cell::RefCell, path::PathBuf};
+use std::{cell::RefCell, fmt::Write as _, path::PathBuf};
 
 use axum::{
     Router,
@@ -48,7 +48,7 @@ struct Whole {
 }
 
 const SCHEMA: &str = "
-CREATE TABLE plain_key (hash BLOB PRIMARY KEY, workspace TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE plain_key (hash TEXT PRIMARY KEY, workspace TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE plain_folder (mailbox TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, unread INTEGER NOT NULL,
   total INTEGER NOT NULL, system INTEGER NOT NULL, PRIMARY KEY (mailbox, id)) WITHOUT ROWID;
 CREATE TABLE message (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, mailbox TEXT NOT NULL, thread_id TEXT NOT NULL,
@@ -151,8 +151,12 @@ fn connect(path: &PathBuf) -> Connection {
     connection
 }
 
-fn hash(key: &str) -> Vec<u8> {
-    Sha256::digest(key.as_bytes()).to_vec()
+/// In hexadecimal digits: not every client can look up bytes.
+fn hash(key: &str) -> String {
+    Sha256::digest(key.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn is_key(connection: &Connection, headers: &HeaderMap) -> bool {
