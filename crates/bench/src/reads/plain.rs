@@ -4,7 +4,7 @@
 //! Queries run on the thread that serves the connection: the cheapest way there is, and one that stalls all connections
 //! of the thread while the disk is slow.
 
-use std::{cell::RefCell, fmt::Write as _, path::PathBuf};
+use std::{cell::RefCell, path::PathBuf};
 
 use axum::{
     Router,
@@ -13,7 +13,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use rusqlite::{Connection, Row, params};
+use data_encoding::HEXLOWER;
+use rusqlite::{Connection, Params, Row, params};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -153,10 +154,17 @@ fn connect(path: &PathBuf) -> Connection {
 
 /// In hexadecimal digits: not every client can look up bytes.
 fn hash(key: &str) -> String {
-    Sha256::digest(key.as_bytes()).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(&Sha256::digest(key.as_bytes()))
+}
+
+/// All rows of a query.
+fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(values, read)?.collect()
 }
 
 fn is_key(connection: &Connection, headers: &HeaderMap) -> bool {
@@ -205,10 +213,7 @@ async fn folders(State(file): State<PlainFile>, Path(mailbox): Path<String>, hea
                 system: row.get(4)?,
             })
         };
-        connection
-            .prepare_cached(sql)?
-            .query_map(params![mailbox], folder)?
-            .collect::<rusqlite::Result<Vec<_>>>()
+        rows(connection, sql, params![mailbox], folder)
     })
 }
 
@@ -240,7 +245,7 @@ async fn list(
     file.answer(&headers, |connection| {
         let sql = format!("SELECT {LISTED} FROM message WHERE mailbox = ? ORDER BY date DESC LIMIT ?");
         let values = params![mailbox, page.limit];
-        connection.prepare_cached(&sql)?.query_map(values, listed)?.collect::<rusqlite::Result<Vec<_>>>()
+        rows(connection, &sql, values, listed)
     })
 }
 
@@ -265,7 +270,7 @@ async fn thread(
             "SELECT {LISTED}, headers, body FROM message WHERE mailbox = ? AND thread_id = ? ORDER BY date"
         );
         let values = params![mailbox, thread];
-        connection.prepare_cached(&sql)?.query_map(values, whole)?.collect::<rusqlite::Result<Vec<_>>>()
+        rows(connection, &sql, values, whole)
     })
 }
 
@@ -282,6 +287,6 @@ async fn search(
              WHERE message_text MATCH ? AND mailbox = ? ORDER BY message_text.rowid DESC LIMIT ?"
         );
         let values = params![page.query, mailbox, page.limit];
-        connection.prepare_cached(&sql)?.query_map(values, listed)?.collect::<rusqlite::Result<Vec<_>>>()
+        rows(connection, &sql, values, listed)
     })
 }

@@ -124,7 +124,7 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
 async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMessage> {
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
     let drafted_by =
-        approval::in_threads(visit, mailbox, vec![draft.thread_id.clone()]).await.remove(&draft.id);
+        approval::in_threads(visit, mailbox, vec![draft.thread_id.clone()]).await?.remove(&draft.id);
     let own_text = forward::own_text(&draft.body, draft.body_format);
     let below = forward::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let (mut inline_pictures, mut files) = (HashMap::new(), Vec::new());

@@ -209,9 +209,9 @@ struct RowMaker<'a> {
 }
 
 impl RowMaker<'_> {
-    async fn of_emails(mut self, visit: &Visit, emails: Vec<Email>) -> Vec<Row> {
-        self.approvals = approval::pending(visit, self.mailbox, &emails).await;
-        emails.into_iter().map(|email| self.of_email(email)).collect()
+    async fn of_emails(mut self, visit: &Visit, emails: Vec<Email>) -> Result<Vec<Row>> {
+        self.approvals = approval::pending(visit, self.mailbox, &emails).await?;
+        Ok(emails.into_iter().map(|email| self.of_email(email)).collect())
     }
 
     fn of_thread(&self, thread: ThreadSummary) -> Row {
@@ -276,7 +276,7 @@ async fn list(
         View::Folder(folder) if folder == "draft" => {
             let query = input(&json!({ "folder": folder, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&drafts::LIST)?, mailbox, query).await?;
-            let rows = maker.of_emails(visit, page.emails).await;
+            let rows = maker.of_emails(visit, page.emails).await?;
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Folder(folder) => {
@@ -289,14 +289,14 @@ async fn list(
         View::Label(slug) => {
             let query: ListQuery = input(&json!({ "custom_label": slug, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&emails::LIST)?, mailbox, query).await?;
-            let rows = maker.of_emails(visit, page.emails).await;
+            let rows = maker.of_emails(visit, page.emails).await?;
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Search(text) => {
             let text = forgive(text).unwrap_or_else(|_| text.clone());
             let query: SearchQuery = input(&json!({ "query": text, "limit": limit, "cursor": cursor }))?;
             let page = search::search(app, &visit.call(&search::SEARCH)?, mailbox, query).await?;
-            let rows = maker.of_emails(visit, page.emails).await;
+            let rows = maker.of_emails(visit, page.emails).await?;
             (rows, page.total_count, page.next_cursor, 100)
         }
     };

@@ -126,7 +126,7 @@ pub(super) async fn load(
     let folders =
         operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
-    let approvals = approval::pending(visit, mailbox, &emails).await;
+    let approvals = approval::pending(visit, mailbox, &emails).await?;
     let mut reader = Reader {
         subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
         thread: thread.to_owned(),
