@@ -272,6 +272,7 @@ async fn foreigners_see_nothing(engine: Engine) {
     let server = Server::with(engine, generous()).await;
     let (own, foreign) =
         (World::new(&server, Plan::Developer).await, World::new(&server, Plan::Developer).await);
+    assert!(server.app.meter().commit().await);
     let before = snapshot(&server, &foreign.tenant.workspace).await;
     for one in described().iter().filter(|one| one.path.contains('{')) {
         let caller = own.caller(one, &own.tenant.key);

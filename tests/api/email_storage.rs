@@ -9,8 +9,7 @@ use testkit::{Engine, Server, both_engines};
 use super::mails::{Inbox, message, plain};
 
 async fn contents(server: &Server, inbox: &Inbox) -> Vec<(String, i64)> {
-    let sql =
-        "SELECT id, CASE WHEN raw IS NULL THEN 1 ELSE 0 END FROM content WHERE workspace_id = $1 ORDER BY id";
+    let sql = "SELECT id, CASE WHEN message IS NULL THEN 1 ELSE 0 END FROM content WHERE workspace_id = $1 ORDER BY id";
     server.app.db().read(&inbox.workspace, async move |tx| tx.all(sql, &[]).await).await.unwrap()
 }
 
@@ -117,8 +116,8 @@ async fn a_scrubber_finds_a_changed_bit(engine: Engine) {
     assert!(answer.status >= 500, "{}", answer.status);
     std::fs::write(&blob, &whole).unwrap();
     assert_eq!(storage::scrub(&server.app).await.unwrap().damaged, []);
-    for column in ["raw", "body"] {
-        let sql = format!("SELECT id, {column} FROM content WHERE workspace_id = $1 AND raw IS NOT NULL");
+    for column in ["message", "headers", "body"] {
+        let sql = format!("SELECT id, {column} FROM content WHERE workspace_id = $1 AND message IS NOT NULL");
         let read = server
             .app
             .db()

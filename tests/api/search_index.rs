@@ -99,7 +99,7 @@ async fn a_single_text_that_a_process_left_is_indexed() {
     let inbox = Inbox::new(&server).await;
     receive_some(&server, &inbox, 1).await;
     lose_texts(&server).await;
-    storage::index_lost(&server.app, i64::MAX).await.unwrap();
+    storage::index_lost(&server.app, i64::MAX, usize::MAX).await.unwrap();
     assert_eq!(inbox.search("needle").await, ["Number 0"]);
     assert_eq!(indexed_and_waiting(&server).await, (1, 0));
 }
@@ -116,16 +116,16 @@ async fn texts_that_a_process_left_are_indexed_once() {
     let new = server.receive(&inbox.address, plain("New", "needle")).await;
     assert_eq!(inbox.search("needle").await, ["New"], "its row is none of theirs");
 
-    assert_eq!(storage::index_lost(&server.app, 0).await.unwrap(), 3, "these are too young");
+    assert_eq!(storage::index_lost(&server.app, 0, usize::MAX).await.unwrap(), 3, "these are too young");
     assert_eq!(inbox.search("needle").await, ["New"]);
-    storage::index_lost(&server.app, i64::MAX).await.unwrap();
+    storage::index_lost(&server.app, i64::MAX, usize::MAX).await.unwrap();
     assert_eq!(
         inbox.search("needle").await,
         ["New", "Number 2", "Number 1"],
         "in the order of their arrival"
     );
     assert_eq!(indexed_and_waiting(&server).await, (3, 0));
-    storage::index_lost(&server.app, i64::MAX).await.unwrap();
+    storage::index_lost(&server.app, i64::MAX, usize::MAX).await.unwrap();
     assert_eq!(indexed_and_waiting(&server).await, (3, 0));
     inbox.delete(&format!("emails/{new}?permanent=true")).await.ok();
     assert_eq!(inbox.search("needle").await.len(), 2);

@@ -1,17 +1,10 @@
 //! What a workspace used: credits, mails, history.
 
-use std::time::Duration;
-
 use model::{Limit, Plan};
 use serde_json::{Value, json};
 use testkit::{Engine, Server, ServerOptions, Tenant, both_engines};
 
 use super::people::at;
-
-/// Longer than usage stays in memory before it is settled.
-async fn settled() {
-    tokio::time::sleep(Duration::from_millis(300)).await;
-}
 
 /// rules: WS-7, PLAN-1
 #[both_engines]
@@ -156,7 +149,6 @@ async fn the_history_has_every_day_and_adds_up(engine: Engine) {
     tenant.key.put(&one, json!({})).await.ok();
     let used = tenant.key.get(&at(&tenant, "/usage/credits")).await.ok()["used"].as_i64().unwrap();
     assert_eq!(used, 10 + 2 + 1 + 2 + 1);
-    settled().await;
     let week = tenant.key.get(&format!("{history}?days=7")).await.ok();
     let dates: Vec<&str> =
         week["days"].as_array().unwrap().iter().map(|day| day["date"].as_str().unwrap()).collect();
@@ -186,7 +178,6 @@ async fn the_history_has_one_to_ninety_days(engine: Engine) {
     let server = Server::start(engine).await;
     let (tenant, other) = (server.tenant(Plan::Free).await, server.tenant(Plan::Free).await);
     other.key.get("/api/v1/mailboxes").await.ok();
-    settled().await;
     let history = at(&tenant, "/usage/history");
     let days = async |query: &str| {
         let answer = tenant.key.get(&format!("{history}{query}")).await.ok();
@@ -218,7 +209,6 @@ async fn the_history_has_one_to_ninety_days(engine: Engine) {
     let answer = tenant.key.get(&format!("{history}?from=2026-01-01")).await;
     assert_eq!(answer.expect(400, "validation_failed").json()["details"][0]["path"], "from");
     // Only the refused and answered calls of this workspace count here.
-    settled().await;
     let today = tenant.key.get(&format!("{history}?days=1")).await.ok();
     assert_eq!(
         (&today["days"][0]["calls"], &today["days"][0]["errors"], sum(&today)),

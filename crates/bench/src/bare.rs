@@ -18,7 +18,7 @@ use model::{
 };
 use store::{
     Db, Tx,
-    contents::{self, ContentRecord, Part, StoredPart},
+    contents::{self, HeaderSource, Part, ReadableContent, StoredPart},
     emails::{self, EmailFilter, EmailRecord, Sort},
     folders,
     mailboxes::{self, MailboxName},
@@ -49,14 +49,14 @@ impl BareHandler {
             .with_state(self)
     }
 
-    fn open(&self, content: &ContentRecord) -> Option<(String, String)> {
-        let (StoredPart::InRow(raw), StoredPart::InRow(body)) = (&content.raw, &content.body) else {
+    fn open(&self, content: &ReadableContent) -> Option<(String, String)> {
+        let (HeaderSource::Sealed(headers), StoredPart::InRow(body)) = (&content.headers, &content.body)
+        else {
             return None;
         };
-        let raw = contents::open(&self.key, &content.id, Part::Raw, raw).ok()?;
+        let headers = contents::open(&self.key, &content.id, Part::Headers, headers).ok()?;
         let body = contents::open(&self.key, &content.id, Part::Body, body).ok()?;
-        let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 2;
-        Some((String::from_utf8(body).ok()?, String::from_utf8(raw[..end].to_vec()).ok()?))
+        Some((String::from_utf8(body).ok()?, String::from_utf8(headers).ok()?))
     }
 }
 
@@ -92,7 +92,7 @@ async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(Str
         };
         let Some(record) = emails::find(tx, &id, &email).await? else { return Ok(None) };
         let folders = folders::list(tx, &id).await?;
-        let content = contents::find(tx, &record.content_id).await?;
+        let content = contents::find_readable(tx, &record.content_id).await?;
         Ok::<_, store::Error>(content.map(|content| (record, folders, content)))
     };
     let Ok(Some((record, folders, content))) = bare.db.read(&bare.workspace, read).await else {
@@ -114,7 +114,7 @@ async fn thread(
         };
         let records = emails::list_thread_end(tx, &id, &thread, None, Some(now()), MAX_IN_THREAD).await?;
         let ids: Vec<&str> = records.iter().map(|record| record.content_id.as_str()).collect();
-        let contents = contents::find_all(tx, &ids).await?;
+        let contents = contents::find_all_readable(tx, &ids).await?;
         Ok::<_, store::Error>(Some((records, folders::list(tx, &id).await?, contents)))
     };
     let Ok(Some((records, folders, contents))) = bare.db.read(&bare.workspace, read).await else {

@@ -14,7 +14,9 @@ use store::{
     Error, Tx,
     blobs::BlobHash,
     contents::{self, ContentRecord, Part, StoredPart},
-    mailboxes, threads,
+    mailboxes,
+    search::IndexedText,
+    threads,
     vault::DataKey,
 };
 
@@ -147,7 +149,8 @@ fn content(key: &DataKey, n: usize, words: usize) -> ContentRecord {
     };
     let size = i64::try_from(raw.len()).unwrap_or_default();
     let (raw, body) = (seal(Part::Raw, &raw), seal(Part::Body, &text));
-    ContentRecord { id, size, raw, headers: None, body, safe: None }
+    let headers = contents::seal(key, &id, Part::Headers, headers(n).as_bytes()).expect("headers are sealed");
+    ContentRecord { id, size, raw, headers: Some(headers), body, safe: None }
 }
 
 /// The beginning of every message, as lists show it.
@@ -299,10 +302,11 @@ async fn index(service: &Service, mailbox: &MailboxId, numbers: std::ops::RangeI
             let id = Value::Text(email_id(n).to_string());
             if of_text {
                 let row = Value::Integer(i64::try_from(n).unwrap_or_default());
-                let subject = Value::Text(format!("invoice {n} of your order"));
-                let sender = Value::text("customer customer remote test");
-                let recipient = Value::text("bench 0 agents test");
-                rows.add([row, id, Value::text(&scope), subject, sender, recipient, Value::Text(body)]);
+                let subject = format!("invoice {n} of your order");
+                let sender = "customer customer remote test";
+                let text = IndexedText::new(&subject, sender, "bench 0 agents test", &body);
+                let [scope, subject, sender, recipient, body] = text.scoped(&mailbox).map(Value::Text);
+                rows.add([row, id, scope, subject, sender, recipient, body]);
             } else {
                 let mut vector = format!("'{scope}' 'invoice':1A '{n}':2A");
                 for (place, word) in (20..).zip(body.split(' ')) {

@@ -150,11 +150,12 @@ async fn check_storage(app: App) {
     }
 }
 
-/// Indexes messages that another process of this machine left unindexed, such as a killed import.
+/// Indexes messages that are left from the time before the start, and then those that another process of this machine
+/// left unindexed, such as a killed import.
 async fn index_lost(app: App) {
-    let mut old = 0;
+    let mut old = i64::MAX;
     loop {
-        match storage::index_lost(&app, old).await {
+        match storage::index_lost(&app, old, usize::MAX).await {
             Ok(newest) => old = newest,
             Err(error) => tracing::warn!(%error, "indexing of left-over messages failed; retrying"),
         }

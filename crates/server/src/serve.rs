@@ -127,6 +127,9 @@ impl StopReason {
     }
 }
 
+/// Messages of the last run that are indexed before the server answers.
+const MAX_INDEXED_AT_START: usize = 1_000;
+
 async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
     let mut settings = config.settings();
     settings.public_url = config.public_url(bound);
@@ -138,8 +141,8 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
             "row-level security of PostgreSQL not applied to this role; operator action needed: use one without SUPERUSER and BYPASSRLS"
         );
     }
-    // Before the first search. Maintenance retries later.
-    if let Err(error) = operations::storage::index_lost(&app, i64::MAX).await {
+    // Before the first search; if they are many, as after an upgrade of the index, a worker does the rest.
+    if let Err(error) = operations::storage::index_lost(&app, i64::MAX, MAX_INDEXED_AT_START).await {
         tracing::warn!(%error, "indexing the messages of the last run failed; retrying later");
     }
     Ok(app)

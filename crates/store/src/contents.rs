@@ -84,7 +84,7 @@ pub struct ContentRecord {
     pub size: i64,
     /// The message.
     pub raw: StoredPart,
-    /// Its header block, when the message is not in the row.
+    /// Its header block; `None` in contents from before it was always stored.
     pub headers: Option<Vec<u8>>,
     /// The body for people.
     pub body: StoredPart,
@@ -123,7 +123,7 @@ fn hash(text: &str) -> Result<BlobHash> {
 /// be deleted with the last email that uses it.
 pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<()> {
     tx.pipeline(
-        "INSERT INTO content (workspace_id, id, size, raw, headers, body, body_blob, safe, safe_blob, created_at)
+        "INSERT INTO content (workspace_id, id, size, message, headers, body, body_blob, safe, safe_blob, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (workspace_id, id) DO UPDATE SET size = excluded.size",
         &[
@@ -142,7 +142,7 @@ pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Res
 }
 
 /// All columns of a content.
-const ALL_COLUMNS: &str = "id, size, raw, headers, body, body_blob, safe, safe_blob";
+const ALL_COLUMNS: &str = "id, size, coalesce(message, raw), headers, body, body_blob, safe, safe_blob";
 
 /// Finds a content with all parts.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
@@ -150,9 +150,53 @@ pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
     tx.one(&sql, &[id.into()]).await
 }
 
-/// Finds contents with all parts, in no order.
-pub async fn find_all(tx: &mut Tx, ids: &[&str]) -> Result<Vec<ContentRecord>> {
-    select(tx, ALL_COLUMNS, ids).await
+/// A content as people read it: the body and the header block, without the message.
+#[derive(Clone, Debug)]
+pub struct ReadableContent {
+    /// The content.
+    pub id: String,
+    /// The body.
+    pub body: StoredPart,
+    /// The header block, or else the message to take it from.
+    pub headers: HeaderSource,
+}
+
+/// Where a header block comes from.
+#[derive(Clone, Debug)]
+pub enum HeaderSource {
+    /// Sealed on its own.
+    Sealed(Vec<u8>),
+    /// It is the first part of the message.
+    Message(StoredPart),
+}
+
+impl FromRow for ReadableContent {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let id: String = row.next()?;
+        let (headers, message): (Option<Vec<u8>>, Option<Vec<u8>>) = (row.next()?, row.next()?);
+        let headers = match (headers, message) {
+            (Some(headers), _) => HeaderSource::Sealed(headers),
+            (None, Some(message)) => HeaderSource::Message(StoredPart::InRow(message)),
+            (None, None) => HeaderSource::Message(StoredPart::Blob(hash(&id)?)),
+        };
+        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
+        Ok(Self { id, body, headers })
+    }
+}
+
+/// The columns of a readable content.
+const READABLE_COLUMNS: &str =
+    "id, headers, CASE WHEN headers IS NULL THEN coalesce(message, raw) END, body, body_blob";
+
+/// Finds a content as people read it.
+pub async fn find_readable(tx: &mut Tx, id: &str) -> Result<Option<ReadableContent>> {
+    let sql = format!("SELECT {READABLE_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
+    tx.one(&sql, &[id.into()]).await
+}
+
+/// Finds contents as people read them, in no order.
+pub async fn find_all_readable(tx: &mut Tx, ids: &[&str]) -> Result<Vec<ReadableContent>> {
+    select(tx, READABLE_COLUMNS, ids).await
 }
 
 async fn select<T: FromRow>(tx: &mut Tx, columns: &str, ids: &[&str]) -> Result<Vec<T>> {
@@ -226,7 +270,7 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
     let found: Option<(i64,)> = tx
         .one(
             "SELECT count(*) FROM content WHERE workspace_id = $1
-             AND ((id = $2 AND raw IS NULL) OR body_blob = $2 OR safe_blob = $2)",
+             AND ((id = $2 AND raw IS NULL AND message IS NULL) OR body_blob = $2 OR safe_blob = $2)",
             &[hash.as_str().into()],
         )
         .await?;

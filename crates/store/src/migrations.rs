@@ -85,6 +85,8 @@ const MIGRATIONS: &[Migration] = &[
         name: "runs of emails",
         sql: include_str!("../migrations/0025_runs_of_emails.sql"),
     },
+    Migration { version: 26, name: "message last", sql: include_str!("../migrations/0026_message_last.sql") },
+    Migration { version: 27, name: "scoped words", sql: include_str!("../migrations/0027_scoped_words.sql") },
 ];
 
 /// Any number that nothing else in the database uses.

@@ -5,30 +5,31 @@
 //! ranking would read all of them.
 
 pub(crate) mod index;
+mod postings;
 mod queries;
 mod scope;
+mod terms;
 
 use std::fmt::Write as _;
 
-use model::{EmailId, MailboxId, search::query::Clause};
+use model::EmailId;
 
 pub use self::index::{
     IndexMarker, IndexableEmail, IndexedText, coverage, find_indexable, index_pending, list_after,
     list_pending, newest_pending, reindex,
 };
-use self::queries::{postgres_query, sqlite_query};
+pub use self::terms::{MAX_COUNTED, SearchHit, SearchTerms};
+use self::{
+    queries::{postgres_query, sqlite_query},
+    terms::MATCHING_SQLITE,
+};
 use crate::{
     Param, Tx,
-    emails::{
-        list::EmailFilter,
-        record::{COLUMNS, EmailRecord},
-    },
+    emails::record::{COLUMNS, EmailRecord},
     error::Result,
     sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
-/// Matches are counted up to this number.
-pub const MAX_COUNTED: i64 = 100;
 /// How many of the newest texts PostgreSQL scans before it uses its index.
 const NEWEST_SCAN: i64 = 200;
 /// How many it scans when the first scan matched often enough to expect a full page.
@@ -36,26 +37,6 @@ const EXTENDED_SCAN: i64 = 5_000;
 /// Up to this many matches PostgreSQL finds and sorts all of them. With more, scanning from the newest on is fast
 /// enough.
 const RANK_LIMIT: i64 = 10_000;
-
-/// An email that matches, with its position in the result.
-#[derive(Clone, Debug)]
-pub struct SearchHit {
-    /// The email.
-    pub email: EmailRecord,
-    /// Its position, after which the next page starts.
-    pub position: String,
-}
-
-/// A search: what for, and where.
-#[derive(Clone, Copy, Debug)]
-pub struct SearchTerms<'a> {
-    /// The mailbox.
-    pub mailbox: &'a MailboxId,
-    /// The conditions on the text.
-    pub clauses: &'a [Clause],
-    /// The conditions on the email.
-    pub filter: &'a EmailFilter,
-}
 
 /// The emails that match all clauses and the filter, the latest arrival first, after a position or from the first on;
 /// and how many match, counted up to [`MAX_COUNTED`].
@@ -65,79 +46,79 @@ pub async fn find(
     after: Option<&str>,
     most: i64,
 ) -> Result<(Vec<SearchHit>, i64)> {
-    let (mut matches, total) = if after.is_some() {
-        let all = list_matches(tx, terms, None, MAX_COUNTED).await?.len();
-        (list_matches(tx, terms, after, most).await?, all)
-    } else {
-        // The first page and the count share one index scan.
-        let matches = list_matches(tx, terms, None, most.max(MAX_COUNTED)).await?;
-        let total = matches.len();
-        (matches, total)
-    };
-    matches.truncate(usize::try_from(most).unwrap_or_default());
-    Ok((with_records(tx, terms, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MAX_COUNTED)))
+    if !tx.is_postgres() {
+        let after = after.map(|after| after.parse().unwrap_or(0));
+        return postings::find(tx, terms, after, most).await;
+    }
+    let total = count_matches(tx, terms).await?;
+    let matches = list_matches(tx, terms, after, most).await?;
+    Ok((with_records(tx, terms, matches).await?, total))
 }
 
-/// The hits with their emails.
+/// How many emails match on PostgreSQL, counted up to [`MAX_COUNTED`]. The GIN index finds matches fast and in no order,
+/// so any of them are counted; only where most are left out by the filter, they are looked for from the newest on.
+async fn count_matches(tx: &mut Tx, terms: &SearchTerms<'_>) -> Result<i64> {
+    let query = postgres_query(terms.mailbox, terms.clauses);
+    let mut params: Vec<Param<'_>> =
+        vec![terms.mailbox.into(), (&query).into(), RANK_LIMIT.into(), MAX_COUNTED.into()];
+    let mut counted = String::from(
+        "SELECT 1 FROM hits JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
+           AND email.id = hits.email_id WHERE true",
+    );
+    terms.filter.conditions(&mut counted, &mut params);
+    let sql = format!(
+        "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
+           AND words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery)) LIMIT $4)
+         SELECT (SELECT count(*) FROM hits), (SELECT count(*) FROM ({counted} LIMIT $5) AS counted)"
+    );
+    let (hits, counted): (i64, i64) = tx.one(&sql, &params).await?.unwrap_or_default();
+    if hits < RANK_LIMIT || counted >= MAX_COUNTED {
+        return Ok(counted);
+    }
+    let all = list_matches(tx, terms, None, MAX_COUNTED).await?.len();
+    Ok(i64::try_from(all).unwrap_or(MAX_COUNTED))
+}
+
+/// The hits with their emails, in one statement: each is a round trip.
 async fn with_records(
     tx: &mut Tx,
     terms: &SearchTerms<'_>,
     matches: Vec<(EmailId, String)>,
 ) -> Result<Vec<SearchHit>> {
     let mut found = Vec::with_capacity(matches.len());
-    if tx.is_postgres() {
-        // One statement for all: each one is a round trip.
-        let ids: Vec<EmailId> = matches.iter().map(|(id, _)| id.clone()).collect();
-        let mut records = among(tx, &SearchTerms { clauses: &[], ..*terms }, &ids).await?;
-        for (id, position) in matches {
-            if let Some(index) = records.iter().position(|email| email.id == id) {
-                found.push(SearchHit { email: records.swap_remove(index), position });
-            }
-        }
-    } else {
-        for (id, position) in matches {
-            let email = crate::emails::find(tx, terms.mailbox, &id).await?;
-            found.extend(email.map(|email| SearchHit { email, position }));
+    let ids: Vec<EmailId> = matches.iter().map(|(id, _)| id.clone()).collect();
+    let mut records = among(tx, &SearchTerms { clauses: &[], ..*terms }, &ids).await?;
+    for (id, position) in matches {
+        if let Some(index) = records.iter().position(|email| email.id == id) {
+            found.push(SearchHit { email: records.swap_remove(index), position });
         }
     }
     Ok(found)
 }
 
-/// The ids and positions of matching emails, the latest arrival first.
+/// The ids and positions of matching emails on PostgreSQL, the latest arrival first.
 async fn list_matches(
     tx: &mut Tx,
     terms: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
-    if tx.is_postgres() {
-        if let Some(newest) = list_newest(tx, terms, after, most).await? {
-            return Ok(newest);
-        }
-        if let Some(few) = list_rare(tx, terms, after, most).await? {
-            return Ok(few);
-        }
+    if let Some(newest) = list_newest(tx, terms, after, most).await? {
+        return Ok(newest);
     }
-    let postgres = tx.is_postgres();
-    let (position, order, from) = if postgres {
-        ("email_text.email_id", "email_text.email_id", MATCHING_POSTGRES)
-    } else {
-        ("CAST(email_text.rowid AS TEXT)", "email_text.rowid", MATCHING_SQLITE)
-    };
-    let query = if postgres {
-        postgres_query(terms.mailbox, terms.clauses)
-    } else {
-        sqlite_query(terms.mailbox, terms.clauses)
-    };
-    let mut sql = format!("SELECT email_text.email_id, {position} {from}");
+    if let Some(few) = list_rare(tx, terms, after, most).await? {
+        return Ok(few);
+    }
+    let query = postgres_query(terms.mailbox, terms.clauses);
+    let mut sql = format!("SELECT email_text.email_id, email_text.email_id {MATCHING_POSTGRES}");
     let mut params: Vec<Param<'_>> = vec![terms.mailbox.into(), (&query).into()];
     terms.filter.conditions(&mut sql, &mut params);
     if let Some(after) = after {
-        params.push(if postgres { after.into() } else { after.parse::<i64>().unwrap_or(0).into() });
-        let _ = write!(sql, " AND {order} < ${}", params.len() + 1);
+        params.push(after.into());
+        let _ = write!(sql, " AND email_text.email_id < ${}", params.len() + 1);
     }
     params.push(most.into());
-    let _ = write!(sql, " ORDER BY {order} DESC LIMIT ${}", params.len() + 1);
+    let _ = write!(sql, " ORDER BY email_text.email_id DESC LIMIT ${}", params.len() + 1);
     tx.all(&sql, &params).await
 }
 
@@ -256,10 +237,6 @@ async fn list_rare(
     Ok(Some(ids.map(|id| (id.clone(), id.to_string())).collect()))
 }
 
-/// From the index to the emails. SQLite keeps the order of a CROSS JOIN, and must start with the index.
-const MATCHING_SQLITE: &str =
-    "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
-    AND email.id = email_text.email_id WHERE email_text MATCH $3";
 /// The same for PostgreSQL, from the newest text on until there are enough. The subquery is evaluated once; a plain
 /// value would be parsed for every text.
 const MATCHING_POSTGRES: &str =

@@ -82,6 +82,8 @@ pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
 pub async fn history(app: &App, call: &Call, query: HistoryQuery) -> Result<UsageHistory> {
     let last = call.now.day();
     let first = Day::from_number(last.number() - query.days + 1);
+    // What cannot be committed yet is missing from the figures until it is.
+    app.meter().commit_workspace(&call.workspace).await;
     app.read(call, async move |tx| Ok(UsageHistory { days: usage::history(tx, first, last).await? })).await
 }
 

@@ -40,8 +40,8 @@ use crate::core::{
 
 /// The worker that commits usage.
 const WORKER: &str = "metering";
-/// How often usage is committed.
-const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// How often usage is looked at: an advance that runs out is renewed before it is needed, and other nodes are told.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The delay after the store could not be written.
 const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long a node keeps an unused advance that other nodes may need.
@@ -220,7 +220,13 @@ impl Meter {
     /// Commits what was spent since the last time. False when the store could not be written.
     #[crate::boxed]
     pub async fn commit(&self) -> bool {
-        self.0.commit_dirty().await
+        self.0.commit_dirty(|_| true).await
+    }
+
+    /// The same for one workspace, before its usage is read.
+    #[crate::boxed]
+    pub async fn commit_workspace(&self, workspace: &WorkspaceId) -> bool {
+        self.0.commit_dirty(|account| account.workspace == *workspace).await
     }
 
     /// Drops workspaces from memory that have had no calls for a while.
@@ -397,9 +403,11 @@ impl Shared {
         }
     }
 
-    async fn commit_dirty(self: &Arc<Self>) -> bool {
+    /// Commits the usage of those accounts that changed and that the function chooses. False when the store could not
+    /// be written.
+    async fn commit_dirty(self: &Arc<Self>, choose: impl Fn(&Account) -> bool) -> bool {
         let _turn = self.committing.lock().await;
-        let dirty = std::mem::take(&mut *lock(&self.dirty));
+        let dirty: Vec<_> = lock(&self.dirty).extract_if(.., |account| choose(account)).collect();
         // Detached tasks, so that none is cut off half-way when its caller is cancelled.
         let begin = |account: Arc<Account>| {
             let shared = self.clone();
@@ -471,11 +479,15 @@ async fn commit_loop(shared: Weak<Shared>) -> Exit {
         }
     }
     let mut last_forget = Instant::now();
-    let mut pause = COMMIT_INTERVAL;
+    let mut pause = CHECK_INTERVAL;
     loop {
         tokio::time::sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return Exit::Finished };
-        pause = if shared.commit_dirty().await { COMMIT_INTERVAL } else { COMMIT_RETRY_DELAY };
+        let now = shared.clock.now();
+        // Other nodes must soon know what this one has not spent.
+        let others = !shared.db.is_sole_node();
+        let committed = shared.commit_dirty(|account| others || account.is_due(now)).await;
+        pause = if committed { CHECK_INTERVAL } else { COMMIT_RETRY_DELAY };
         if last_forget.elapsed() > FORGET_INTERVAL {
             last_forget = Instant::now();
             shared.forget_idle().await;

@@ -1,5 +1,6 @@
 //! Storage checks: unused blobs are deleted, and everything stored is read back regularly.
 
+use futures_util::StreamExt;
 use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
     SystemTx, Tx,
@@ -77,7 +78,13 @@ async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> 
     if BlobHash::of(&raw).as_str() != content.id {
         return Ok(Some("the message is another one than its name says".to_owned()));
     }
-    for (part, kept) in [(Part::Body, Some(&content.body)), (Part::Safe, content.safe.as_ref())] {
+    let headers = content.headers.as_ref().map(|sealed| StoredPart::InRow(sealed.clone()));
+    let parts = [
+        (Part::Headers, headers.as_ref()),
+        (Part::Body, Some(&content.body)),
+        (Part::Safe, content.safe.as_ref()),
+    ];
+    for (part, kept) in parts {
         let outcome = match kept {
             Some(StoredPart::InRow(sealed)) => contents::open(&key, &content.id, part, sealed).map(|_| ()),
             Some(StoredPart::Blob(hash)) => {
@@ -166,23 +173,33 @@ fn indexed_text(mail: &IndexableEmail, safe: &str) -> IndexedText {
     IndexedText::new(&mail.subject, &mail.sender, &recipients, safe)
 }
 
-/// Indexes messages that an ended process had left pending. Handles entries up to the given one, and returns the
-/// newest: an entry that is still pending a while later has no owner.
+/// Messages that are indexed at the same time.
+const INDEXED_AT_ONCE: usize = 16;
+
+/// Indexes messages that an ended process had left pending, or that an upgrade of the index marked. Handles entries up
+/// to the given one, at most about so many, and returns the newest: an entry that is still pending a while later has no
+/// owner. Where it has one after all, whoever comes second finds it done.
 #[crate::boxed]
-pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
+pub async fn index_lost(app: &App, up_to: i64, most: usize) -> Result<i64> {
     let newest = app.db().system_read(async |tx| search::newest_pending(tx).await).await?;
-    let mut after = 0;
+    let (mut after, mut indexed, up_to) = (0, 0, up_to.min(newest));
     loop {
+        if indexed >= most {
+            return Ok(newest);
+        }
         let listed = async move |tx: &mut SystemTx| search::list_pending(tx, after, up_to, BATCH).await;
         let lost = app.db().system_read(listed).await?;
         let Some(last) = lost.last() else { return Ok(newest) };
         after = last.id;
-        for pending in lost {
+        indexed += lost.len();
+        // Some at once, so that they share commits.
+        let index = async |pending: IndexMarker| {
             if let Err(error) = isolate("search-index", index_one(app, &pending)).await {
                 let (workspace, email) = (&pending.workspace_id, &pending.email_id);
                 tracing::error!(%workspace, %email, %error, "message not indexed; retrying");
             }
-        }
+        };
+        futures_util::stream::iter(lost).for_each_concurrent(INDEXED_AT_ONCE, index).await;
     }
 }
 

@@ -53,6 +53,11 @@ impl EmailFilter {
             && self.date_end.is_none()
     }
 
+    /// Whether matches of a search need their rows, to be compared with more than what a search leaves out anyway.
+    pub(crate) fn needs_rows(&self) -> bool {
+        !self.is_plain() || self.folder.is_some() || self.is_read.is_some()
+    }
+
     /// Appends the conditions to a statement, and their values to its parameters, of which `$1` is the workspace.
     pub(crate) fn conditions<'a>(&'a self, sql: &mut String, params: &mut Vec<Param<'a>>) {
         let mut add = |condition: &str, value: Param<'a>| {

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use model::{EmailId, MailboxId, WorkspaceId, search::words::joined};
 
-use super::scope::scope;
+use super::scope::{prefix, scope};
 use crate::{
     Param, SystemTx, Tx,
     error::Result,
@@ -47,10 +47,11 @@ impl IndexedText {
         }
     }
 
-    /// The row of SQLite's index.
-    fn row<'a>(&'a self, row: i64, email: &'a EmailId, scope: &'a String) -> [Param<'a>; 7] {
-        let [subject, sender, recipient, body] = self.fields.each_ref().map(Param::from);
-        [row.into(), email.into(), scope.into(), subject, sender, recipient, body]
+    /// The columns of SQLite's index: the mailbox's prefix, and before every word.
+    pub fn scoped(&self, mailbox: &MailboxId) -> [String; 5] {
+        let prefix = prefix(mailbox);
+        let [subject, sender, recipient, body] = self.fields.each_ref().map(|field| prefixed(field, &prefix));
+        [prefix, subject, sender, recipient, body]
     }
 
     /// The words with their positions, in tsvector syntax. Fields differ by weight.
@@ -79,7 +80,27 @@ impl IndexedText {
     }
 }
 
-/// Inserts a text into SQLite's index. $1, the workspace, is not needed: the scope is unique on the whole server.
+/// The words of a text, each behind a prefix.
+fn prefixed(words: &str, prefix: &str) -> String {
+    let count = words.bytes().filter(|byte| *byte == b' ').count() + 1;
+    let mut all = String::with_capacity(words.len() + count * prefix.len());
+    for word in words.split_terminator(' ') {
+        if !all.is_empty() {
+            all.push(' ');
+        }
+        all.push_str(prefix);
+        all.push_str(word);
+    }
+    all
+}
+
+/// A row of SQLite's index.
+fn index_row<'a>(row: i64, email: &'a EmailId, columns: &'a [String; 5]) -> [Param<'a>; 7] {
+    let [scope, subject, sender, recipient, body] = columns.each_ref().map(Param::from);
+    [row.into(), email.into(), scope, subject, sender, recipient, body]
+}
+
+/// Inserts a text into SQLite's index. $1, the workspace, is not needed: the prefix is the mailbox's.
 /// VALUES, not a query: before a statement that may insert several rows FTS5 would flush.
 const INSERT_TEXT: &str = "INSERT INTO email_text (rowid, email_id, scope, subject, sender, recipient, body)
      VALUES ($2, $3, $4, $5, $6, $7, $8)";
@@ -109,8 +130,8 @@ pub(crate) async fn insert_before(
         &[row.into(), mailbox.into(), email.into()],
     )
     .await?;
-    let scope = scope(mailbox);
-    tx.defer((DELETE_MARKER, &[row.into(), email.into()]), (INSERT_TEXT, &text.row(row, email, &scope)))?;
+    let columns = text.scoped(mailbox);
+    tx.defer((DELETE_MARKER, &[row.into(), email.into()]), (INSERT_TEXT, &index_row(row, email, &columns)))?;
     Ok(Some(row))
 }
 
@@ -258,9 +279,9 @@ pub async fn index_pending(tx: &mut Tx, marker: &IndexMarker, text: Option<&Inde
         && row == Some((Some(marker.id),))
         && let Some(text) = text
     {
-        let scope = scope(&marker.mailbox_id);
+        let columns = text.scoped(&marker.mailbox_id);
         // Immediately: otherwise the number would be unused between the marker and the text.
-        tx.run(INSERT_TEXT, &text.row(marker.id, &marker.email_id, &scope)).await?;
+        tx.run(INSERT_TEXT, &index_row(marker.id, &marker.email_id, &columns)).await?;
     }
     Ok(())
 }
@@ -294,6 +315,15 @@ pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &I
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_word_begins_with_its_mailbox() {
+        let columns = IndexedText::new("Hello world", "", "a", "b").scoped(&MailboxId::from("mbx_1"));
+        let own = prefix(&MailboxId::from("mbx_1"));
+        assert_eq!(own.len(), 10);
+        let expected = ["", "~hello ~world", "", "~a", "~b"].map(|text| text.replace('~', &own));
+        assert_eq!((&columns[0], &columns[1..]), (&own, &expected[1..]));
+    }
 
     #[test]
     fn positions_of_fields_do_not_touch() {

@@ -7,7 +7,7 @@ use model::{
     search::query::{Clause, Field},
 };
 
-use super::scope::scope;
+use super::scope::{prefix, scope};
 
 /// Whether a clause would also match the word of the mailbox.
 fn could_be(clause: &Clause, scope: &str) -> bool {
@@ -20,25 +20,30 @@ fn could_be(clause: &Clause, scope: &str) -> bool {
 
 /// A query in FTS5 syntax. Words have letters and digits only, so nothing needs escaping.
 ///
-/// A query with column filters makes FTS5 read every text it passes, also those it skips. So the mailbox's word and
-/// words for any field have no column filter: other mailboxes are excluded by their rows, and only a word that equals
-/// the mailbox's names its columns.
+/// A query with column filters makes FTS5 read every text it passes, also those it skips, so words for any field have
+/// none.
 pub(super) fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let scope = scope(mailbox).to_ascii_lowercase();
-    let mut query = format!("\"{scope}\"");
+    let prefix = prefix(mailbox);
+    // Exclusions need something to exclude from: all texts of the mailbox have its prefix as a word.
+    let only_excludes = clauses.iter().all(|clause| clause.negated);
+    let mut query = if only_excludes { format!("\"{prefix}\"") } else { String::new() };
     // NOT is binary, so exclusions come last.
     for negated in [false, true] {
         for clause in clauses.iter().filter(|clause| clause.negated == negated) {
             let field = match clause.field {
-                Field::Any if could_be(clause, &scope) => "{subject sender recipient body} : ",
                 Field::Any => "",
                 Field::Subject => "subject : ",
                 Field::Sender => "sender : ",
                 Field::Recipient => "recipient : ",
             };
-            let joint = if negated { "NOT" } else { "AND" };
+            let words: Vec<String> = clause.words.iter().map(|word| format!("{prefix}{word}")).collect();
             let star = if clause.prefix { " *" } else { "" };
-            query = format!("({query}) {joint} ({field}\"{}\"{star})", clause.words.join(" "));
+            let wanted = format!("({field}\"{}\"{star})", words.join(" "));
+            query = match (query.is_empty(), negated) {
+                (true, _) => wanted,
+                (false, false) => format!("({query}) AND {wanted}"),
+                (false, true) => format!("({query}) NOT {wanted}"),
+            };
         }
     }
     query
@@ -86,16 +91,16 @@ mod tests {
     fn queries_of_both_engines() {
         let mailbox = MailboxId::from("mbx_1");
         let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").unwrap().clauses;
+        let own = |text: &str| text.replace('~', &prefix(&mailbox));
         assert_eq!(
             sqlite_query(&mailbox, &clauses),
-            "((((\"mbx1\") AND (\"past\")) AND (\"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+            own(
+                "((((\"~past\")) AND (\"~due ~date\")) AND (sender : \"~ali\" *)) NOT (subject : \"~draft\")"
+            )
         );
+        let excludes = Query::parse("-draft").unwrap().clauses;
+        assert_eq!(sqlite_query(&mailbox, &excludes), own("(\"~\") NOT (\"~draft\")"));
         let like_scope = Query::parse("mbx1 mb* mbx11").unwrap().clauses;
-        assert_eq!(
-            sqlite_query(&mailbox, &like_scope),
-            "(((\"mbx1\") AND ({subject sender recipient body} : \"mbx1\")) AND ({subject sender recipient body} : \"mb\" *)) AND (\"mbx11\")",
-            "the mailbox's own word is no find"
-        );
         assert_eq!(
             postgres_query(&mailbox, &clauses),
             "'mbx1' & ('past') & ('due' <-> 'date') & !('draft':A) & ('ali':*B)"

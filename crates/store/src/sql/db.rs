@@ -185,8 +185,7 @@ impl Db {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
                 Mode::Write | Mode::SharedWrite(_) => engine.write(scope, work).await,
-                Mode::Read => engine.read(scope, work).await,
-                Mode::Snapshot => engine.snapshot(scope, work).await,
+                Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
             },
             // Boxed, so that the futures of handlers stay small.
             Engine::Postgres(engine) => Box::pin(engine.perform(mode, scope, work)).await,

@@ -18,7 +18,7 @@ use crate::error::Error;
 
 /// At most this many tasks are deferred; the next commit runs all of them.
 const MAX_DEFERRED: usize = 32;
-const MAX_DEFERRED_BYTES: usize = 256 * 1024;
+const MAX_DEFERRED_BYTES: usize = 640 * 1024;
 /// How long no new task must come before the writer is asked to run the pending ones.
 const IDLE_DELAY: Duration = Duration::from_millis(50);
 /// How often in a row the tasks may fail before they are dropped and left to the sweep for markers: they must

@@ -297,7 +297,7 @@ async fn list(
             let query: SearchQuery = input(&json!({ "query": text, "limit": limit, "cursor": cursor }))?;
             let page = search::search(app, &visit.call(&search::SEARCH)?, mailbox, query).await?;
             let rows = maker.of_emails(visit, page.emails).await?;
-            (rows, page.total_count, page.next_cursor, 100)
+            (rows, page.total_count, page.next_cursor, search::MAX_COUNTED)
         }
     };
     let base = view.base(mailbox);

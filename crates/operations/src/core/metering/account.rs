@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use metrics::{Counter, counter};
@@ -12,7 +13,13 @@ use store::{
     spend_log::{PeriodSpend, Slot, WorkspaceSpend},
 };
 
+use tokio::time::Instant;
+
 use super::pool::{Attempt, Pool, Purpose, Terms};
+
+/// How often a sole node commits usage while no advance runs out. Every commit makes the readers of the store drop what they
+/// have cached, so that reads must not cause many; until then, spending is in the log.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Credits charged, by class. Static, so that calls do not look the counter up.
 static CHARGED: LazyLock<[Counter; CreditClass::ALL.len()]> = LazyLock::new(|| {
@@ -31,6 +38,7 @@ struct State {
     requests: Pool,
     usage: BTreeMap<(Day, &'static str), i64>,
     dirty: bool,
+    last_commit: Instant,
     last_call: Timestamp,
     log: Option<Slot>,
     /// Whether something was spent that is not in the log yet.
@@ -82,6 +90,7 @@ impl Account {
             requests,
             usage: BTreeMap::new(),
             dirty: false,
+            last_commit: Instant::now(),
             last_call: now,
             log,
             unlogged: false,
@@ -131,6 +140,13 @@ impl Account {
 
     pub(super) fn set_clean(&self) {
         self.state().dirty = false;
+    }
+
+    /// Whether it is time to commit: the last commit is a while ago, or an advance runs out.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        let state = self.state();
+        state.last_commit.elapsed() >= COMMIT_INTERVAL
+            || state.pools().iter().any(|pool| pool.is_running_out(now))
     }
 
     /// Microseconds since the last call; small after the clock was set back, which is harmless.
@@ -186,6 +202,7 @@ impl Account {
         now: Timestamp,
     ) -> CommitPlan {
         let mut state = self.state();
+        state.last_commit = Instant::now();
         let mut adjustments = Vec::new();
         for kind in [PoolKind::Credits, PoolKind::Requests] {
             let wanted = need.filter(|(terms, _)| terms.kind == kind).map(|(_, amount)| amount);

@@ -46,6 +46,8 @@ pub(super) enum Attempt {
 const REFUSAL_TTL_MICROS: i64 = 50_000;
 /// The time whose spending an advance covers at most.
 const MAX_ADVANCE_MICROS: i64 = 1_000_000;
+/// The share of an advance that is left when the next one is charged, as a divisor.
+const RENEWAL_DIVISOR: i64 = 8;
 /// The share of a pool that an advance covers at most, as a divisor.
 const MAX_ADVANCE_DIVISOR: i64 = 100;
 
@@ -156,6 +158,15 @@ impl Pool {
 
     pub(super) fn has_unspent(&self) -> bool {
         !self.local && self.granted > self.drawn()
+    }
+
+    /// Whether the next advance should be charged, so that no call waits for it.
+    pub(super) fn is_running_out(&self, now: Timestamp) -> bool {
+        let Some(limit) = self.terms.filter(|_| !self.local && self.known).and_then(|terms| terms.limit)
+        else {
+            return false;
+        };
+        !self.is_refused(1, now) && (self.granted - self.drawn()) * RENEWAL_DIVISOR < self.ahead(limit, now)
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -9,7 +9,7 @@ use model::{
 };
 use store::{
     Tx,
-    contents::{self, ContentRecord, Part, StoredPart, Texts},
+    contents::{self, ContentRecord, HeaderSource, Part, ReadableContent, StoredPart, Texts},
     emails::EmailRecord,
     folders,
     vault::DataKey,
@@ -255,13 +255,13 @@ pub(crate) fn cut(text: String, max_chars: usize) -> (String, Option<i64>) {
 #[derive(Clone)]
 pub(crate) enum FetchedContent {
     /// For people.
-    Full(Arc<ContentRecord>),
+    Full(Arc<ReadableContent>),
     /// For agents.
     Safe(Arc<Texts>),
 }
 
-impl From<ContentRecord> for FetchedContent {
-    fn from(content: ContentRecord) -> Self {
+impl From<ReadableContent> for FetchedContent {
+    fn from(content: ReadableContent) -> Self {
         Self::Full(Arc::new(content))
     }
 }
@@ -277,7 +277,7 @@ pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Opti
     Ok(if safe {
         contents::find_safe(tx, content).await?.map(FetchedContent::from)
     } else {
-        contents::find(tx, content).await?.map(FetchedContent::from)
+        contents::find_readable(tx, content).await?.map(FetchedContent::from)
     })
 }
 
@@ -294,7 +294,7 @@ pub(crate) async fn fetch_all(
         let all = contents::find_all_safe(tx, &ids).await?;
         all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
     } else {
-        let all = contents::find_all(tx, &ids).await?;
+        let all = contents::find_all_readable(tx, &ids).await?;
         all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
     };
     Ok(content_ids.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
@@ -311,9 +311,11 @@ pub(crate) async fn open(
     match fetched {
         FetchedContent::Full(content) => {
             let body = opener.text(&content.id, Part::Body, &content.body).await?;
-            let headers = match (&content.headers, &content.raw) {
-                (Some(headers), _) => opener.row(&content.id, Part::Headers, headers)?,
-                (None, raw) => header_block(&opener.bytes(&content.id, Part::Raw, raw).await?).to_vec(),
+            let headers = match &content.headers {
+                HeaderSource::Sealed(headers) => opener.row(&content.id, Part::Headers, headers)?,
+                HeaderSource::Message(message) => {
+                    header_block(&opener.bytes(&content.id, Part::Raw, message).await?).to_vec()
+                }
             };
             Ok(EmailContent::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
         }

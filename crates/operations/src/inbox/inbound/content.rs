@@ -61,7 +61,7 @@ impl Content {
             None => None,
         };
         let record =
-            ContentRecord { id: prepared.hash.clone(), size, raw, headers: sealed.headers, body, safe };
+            ContentRecord { id: prepared.hash.clone(), size, raw, headers: Some(sealed.headers), body, safe };
         Ok(Self { record, key })
     }
 }
@@ -70,7 +70,7 @@ impl Content {
 pub(super) struct SealedContent {
     key: Arc<DataKey>,
     raw: Vec<u8>,
-    headers: Option<Vec<u8>>,
+    headers: Vec<u8>,
     body: Vec<u8>,
     safe: Option<Vec<u8>>,
 }
@@ -80,11 +80,8 @@ impl SealedContent {
     pub(super) fn new(key: Arc<DataKey>, prepared: &PreparedMessage, raw: &[u8]) -> Result<Self> {
         let seal = |part, bytes: &[u8]| contents::seal(&key, &prepared.hash, part, bytes);
         let raw = seal(Part::Raw, raw)?;
-        let headers = if raw.len() > MAX_IN_ROW_BYTES {
-            Some(seal(Part::Headers, prepared.message.headers.as_bytes())?)
-        } else {
-            None
-        };
+        // On their own, so that who reads the message needs neither fetch nor open all of it.
+        let headers = seal(Part::Headers, prepared.message.headers.as_bytes())?;
         let body = seal(Part::Body, prepared.body.as_bytes())?;
         let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
         Ok(Self { key, raw, headers, body, safe })

@@ -220,7 +220,7 @@ impl SqliteSession {
     }
 
     /// Runs a transaction control statement, prepared once.
-    fn control(&self, sql: &'static str) -> Result<()> {
+    pub(super) fn control(&self, sql: &'static str) -> Result<()> {
         self.connection.prepare_cached(sql)?.execute([])?;
         Ok(())
     }

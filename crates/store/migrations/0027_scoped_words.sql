@@ -1,0 +1,11 @@
+-- In SQLite's index every word begins with its mailbox, so that a search walks the postings of its own mailbox alone. The
+-- texts of all messages are indexed again in the background, as those that a stopped process left behind.
+-- only sqlite: DROP TABLE email_text;
+-- Left behind by the drop of a table that keeps only its unindexed columns.
+-- only sqlite: DROP TABLE IF EXISTS email_text_content;
+-- only sqlite: CREATE VIRTUAL TABLE email_text USING fts5(email_id UNINDEXED, scope, subject, sender, recipient, body, content='', contentless_delete=1, contentless_unindexed=1, tokenize='ascii');
+-- only sqlite: INSERT INTO email_text (email_text, rank) VALUES ('automerge', 8);
+-- only sqlite: INSERT INTO email_text (email_text, rank) VALUES ('hashsize', 8388608);
+-- only sqlite: INSERT OR IGNORE INTO email_text_pending (id, workspace_id, mailbox_id, email_id) SELECT text_row, workspace_id, mailbox_id, id FROM email WHERE text_row IS NOT NULL;
+-- What a search without a folder leaves out: Trash, Spam, and what is held.
+-- only sqlite: CREATE INDEX email_hidden ON email (workspace_id, mailbox_id, text_row, listed, held_until) WHERE listed = 0 OR held_until IS NOT NULL;
