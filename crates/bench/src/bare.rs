@@ -14,13 +14,12 @@ use axum::{
 use model::{
     EmailId, ThreadId, Timestamp, WorkspaceId,
     emails::{Email, EmailPage, SortColumn, SortDirection},
-    folders::Folder,
+    folders::SystemFolder,
 };
 use store::{
     Db, Tx,
     contents::{self, HeaderSource, Part, ReadableContent, StoredPart},
     emails::{self, EmailFilter, EmailRecord, Sort},
-    folders,
     mailboxes::{self, MailboxName},
     vault::DataKey,
 };
@@ -70,15 +69,15 @@ async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> R
         let limit = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
         let records = emails::list(tx, &id, &filter, sort, None, 0, limit).await?;
         let total = emails::count(tx, &id, &filter).await?;
-        Ok::<_, store::Error>(Some((records, total, folders::list(tx, &id).await?)))
+        Ok::<_, store::Error>(Some((records, total)))
     };
-    let Ok(Some((mut records, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
+    let Ok(Some((mut records, total_count))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let has_more = records.len() > PAGE_SIZE;
     records.truncate(PAGE_SIZE);
     let emails = records.into_iter().map(|record| {
-        let mut email = to_email(record, &folders);
+        let mut email = to_email(record);
         email.body.clone_from(&email.snippet);
         email
     });
@@ -87,21 +86,15 @@ async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> R
 
 async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
     let read = async move |tx: &mut Tx| {
-        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
-            return Ok(None);
-        };
-        let Some(record) = emails::find(tx, &id, &email).await? else { return Ok(None) };
-        let folders = folders::list(tx, &id).await?;
-        let content = contents::find_readable(tx, &record.content_id).await?;
-        Ok::<_, store::Error>(content.map(|content| (record, folders, content)))
+        emails::find_with_content::<ReadableContent>(tx, &MailboxName::PublicId(mailbox), &email).await
     };
-    let Ok(Some((record, folders, content))) = bare.db.read(&bare.workspace, read).await else {
+    let Ok(Some(found)) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let Some((body, headers)) = bare.open(&content) else {
+    let Some((body, headers)) = bare.open(&found.content) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    answer(&Email { body: Some(body), raw_headers: Some(headers), ..to_email(record, &folders) })
+    answer(&Email { body: Some(body), raw_headers: Some(headers), ..to_email(found.email) })
 }
 
 async fn thread(
@@ -114,10 +107,10 @@ async fn thread(
         };
         let records = emails::list_thread_end(tx, &id, &thread, None, Some(now()), MAX_IN_THREAD).await?;
         let ids: Vec<&str> = records.iter().map(|record| record.content_id.as_str()).collect();
-        let contents = contents::find_all_readable(tx, &ids).await?;
-        Ok::<_, store::Error>(Some((records, folders::list(tx, &id).await?, contents)))
+        let contents = contents::find_views::<ReadableContent>(tx, &ids).await?;
+        Ok::<_, store::Error>(Some((records, contents)))
     };
-    let Ok(Some((records, folders, contents))) = bare.db.read(&bare.workspace, read).await else {
+    let Ok(Some((records, contents))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let count = i64::try_from(records.len()).unwrap_or(i64::MAX);
@@ -126,7 +119,7 @@ async fn thread(
         .map(|record| {
             let content = contents.iter().find(|content| content.id == record.content_id)?;
             let (body, headers) = bare.open(content)?;
-            let email = to_email(record, &folders);
+            let email = to_email(record);
             Some(Email { body: Some(body), raw_headers: Some(headers), thread_count: Some(count), ..email })
         })
         .collect();
@@ -147,8 +140,8 @@ fn answer(body: &impl serde::Serialize) -> Response {
 }
 
 /// A clean email without its body, through the service's own presenter: what is measured is everything around it.
-fn to_email(record: EmailRecord, folders: &[Folder]) -> Email {
-    let folder = folders.iter().find(|folder| folder.id == record.folder_id);
-    let folder_name = folder.map(|folder| folder.name.clone()).unwrap_or_default();
+fn to_email(record: EmailRecord) -> Email {
+    let folder_name =
+        SystemFolder::of(&record.folder_id).map(SystemFolder::name).unwrap_or_default().to_owned();
     operations::emails::metadata(record, folder_name, false, false)
 }

@@ -32,7 +32,7 @@ const BATCH: usize = 21_000;
 /// Messages per statement.
 const STATEMENT: usize = 600;
 /// Words of a message, all of them searchable.
-const WORDS: usize = 120;
+const WORDS: usize = 250;
 /// Words of a shared content.
 const SHARED_WORDS: usize = 800;
 /// The vocabulary. The n-th word is in a share of the messages that falls with n, as in any language.
@@ -179,9 +179,23 @@ pub(crate) fn prose(seed: usize, bytes: usize) -> String {
     prose
 }
 
-/// The word with this rank; the first is the most common.
+/// The word with this rank; the first is the most common. Words begin with all kinds of letters, as in a language: one
+/// that is looked for is told from most others by its first letter.
 pub(crate) fn word(rank: usize) -> String {
-    format!("word{rank}")
+    const CONSONANTS: &[u8] = b"bcdfghjklmnprstvwz";
+    const VOWELS: &[u8] = b"aeiou";
+    let mut word = String::with_capacity(8);
+    let mut rest = rank;
+    loop {
+        let syllable = rest % (CONSONANTS.len() * VOWELS.len());
+        word.push(char::from(CONSONANTS[syllable % CONSONANTS.len()]));
+        word.push(char::from(VOWELS[syllable / CONSONANTS.len()]));
+        rest /= CONSONANTS.len() * VOWELS.len();
+        if rest == 0 {
+            word.push('n');
+            return word;
+        }
+    }
 }
 
 fn rank(state: &mut u64) -> usize {

@@ -3,17 +3,18 @@
 //! One row serves all mailboxes of a workspace that received the same message. Small parts are sealed in the row, so
 //! that one commit makes everything durable; large parts are in the blob store, written there before the row.
 
+use bytes::Bytes;
 use model::Timestamp;
 
 use crate::{
     FromRow, Param, Row, Tx,
-    blobs::{self, BlobHash},
+    blobs::{self, BlobHash, SealedBlob},
     error::{Error, Result},
     sql::{LIST_LENGTH, list_params, list_placeholders},
     vault::DataKey,
 };
 
-/// Contents up to this size, packed and sealed, live in the row.
+/// Contents up to this size, packed, live in the row.
 pub const MAX_IN_ROW_BYTES: usize = 128 * 1024;
 
 /// A part of a content.
@@ -58,17 +59,55 @@ impl StoredPart {
     }
 }
 
+/// A part that is ready to be stored.
+pub enum SealedPart {
+    /// In the row.
+    InRow(Vec<u8>),
+    /// In the blob store, before the row.
+    Blob(SealedBlob),
+}
+
 /// Packs and seals a part for the row.
 pub fn seal(key: &DataKey, content: &str, part: Part, bytes: &[u8]) -> Result<Vec<u8>> {
-    Ok(key.seal(&purpose(content, part), &blobs::frame(bytes))?)
+    Ok(key.seal(&purpose(content, part), &framed(part, bytes))?)
+}
+
+/// Packs and seals a part for the row, or for the blobs of a space if it is large.
+pub fn seal_part(key: &DataKey, space: &str, content: &str, part: Part, bytes: &[u8]) -> Result<SealedPart> {
+    let framed = framed(part, bytes);
+    if framed.len() <= MAX_IN_ROW_BYTES {
+        return Ok(SealedPart::InRow(key.seal(&purpose(content, part), &framed)?));
+    }
+    // A content is named by its message.
+    let name = if part == Part::Raw { hash(content)? } else { BlobHash::of(bytes) };
+    Ok(SealedPart::Blob(SealedBlob::of_frame(space, key, name, bytes.len(), &framed)?))
+}
+
+fn framed(part: Part, bytes: &[u8]) -> Vec<u8> {
+    match part {
+        Part::Raw | Part::Headers => blobs::frame(bytes),
+        Part::Body | Part::Safe => blobs::frame_text(bytes),
+    }
 }
 
 /// Opens a part that came from the row.
 pub fn open(key: &DataKey, content: &str, part: Part, sealed: &[u8]) -> Result<Vec<u8>> {
-    let framed = key.open(&purpose(content, part), sealed)?;
-    let opened =
-        blobs::unframe(framed).ok_or_else(|| Error::Corrupt("a sealed content is damaged".into()))?;
-    Ok(opened.into())
+    opened(blobs::unframe(key.open(&purpose(content, part), sealed)?))
+}
+
+/// Opens the beginning of a text that came from the row: as much as is enough, or all of it.
+pub fn open_start(
+    key: &DataKey,
+    content: &str,
+    part: Part,
+    sealed: &[u8],
+    enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
+) -> Result<Vec<u8>> {
+    opened(blobs::unframe_start(key.open(&purpose(content, part), sealed)?, enough))
+}
+
+fn opened(content: Option<Bytes>) -> Result<Vec<u8>> {
+    content.map(Vec::from).ok_or_else(|| Error::Corrupt("a sealed content is damaged".into()))
 }
 
 fn purpose(content: &str, part: Part) -> String {
@@ -184,24 +223,27 @@ impl FromRow for ReadableContent {
     }
 }
 
-/// The columns of a readable content.
-const READABLE_COLUMNS: &str =
-    "id, headers, CASE WHEN headers IS NULL THEN coalesce(message, raw) END, body, body_blob";
+impl ContentView for ReadableContent {
+    const COLUMNS: &'static str = "content.id, content.headers,
+        CASE WHEN content.headers IS NULL THEN coalesce(content.message, content.raw) END, content.body, content.body_blob";
+}
 
-/// Finds a content as people read it.
-pub async fn find_readable(tx: &mut Tx, id: &str) -> Result<Option<ReadableContent>> {
-    let sql = format!("SELECT {READABLE_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
+/// What somebody needs of a content.
+pub trait ContentView: FromRow {
+    /// Its columns, from the table called `content`.
+    const COLUMNS: &'static str;
+}
+
+/// Finds a content.
+pub async fn find_view<T: ContentView>(tx: &mut Tx, id: &str) -> Result<Option<T>> {
+    let sql = format!("SELECT {} FROM content WHERE workspace_id = $1 AND id = $2", T::COLUMNS);
     tx.one(&sql, &[id.into()]).await
 }
 
-/// Finds contents as people read them, in no order.
-pub async fn find_all_readable(tx: &mut Tx, ids: &[&str]) -> Result<Vec<ReadableContent>> {
-    select(tx, READABLE_COLUMNS, ids).await
-}
-
-async fn select<T: FromRow>(tx: &mut Tx, columns: &str, ids: &[&str]) -> Result<Vec<T>> {
-    let sql =
-        format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({})", list_placeholders(2));
+/// Finds contents, in no order.
+pub async fn find_views<T: ContentView>(tx: &mut Tx, ids: &[&str]) -> Result<Vec<T>> {
+    let (columns, list) = (T::COLUMNS, list_placeholders(2));
+    let sql = format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({list})");
     let mut found = Vec::with_capacity(ids.len());
     for some in ids.chunks(LIST_LENGTH) {
         let params: Vec<Param<'_>> = list_params(some.iter().copied(), "").collect();
@@ -227,19 +269,11 @@ impl FromRow for Texts {
     }
 }
 
-/// The columns of the text for agents: the body comes with it only where it is the same.
-const SAFE_COLUMNS: &str =
-    "id, CASE WHEN safe IS NULL AND safe_blob IS NULL THEN body END, body_blob, safe, safe_blob";
-
-/// The text for agents of a content.
-pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
-    let sql = format!("SELECT {SAFE_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
-    tx.one(&sql, &[id.into()]).await
-}
-
-/// The texts for agents of contents, in no order.
-pub async fn find_all_safe(tx: &mut Tx, ids: &[&str]) -> Result<Vec<Texts>> {
-    select(tx, SAFE_COLUMNS, ids).await
+impl ContentView for Texts {
+    // The body comes with the text for agents only where it is the same.
+    const COLUMNS: &'static str = "content.id,
+        CASE WHEN content.safe IS NULL AND content.safe_blob IS NULL THEN content.body END, content.body_blob,
+        content.safe, content.safe_blob";
 }
 
 /// Deletes those of the given contents that no email and no queued message uses any more.

@@ -20,8 +20,10 @@ pub use self::{
     record::{EmailRecord, NewAttachment, is_listed},
 };
 use crate::{
-    Tx,
+    FromRow, Row, Tx,
+    contents::ContentView,
     error::Result,
+    mailboxes::MailboxName,
     search::index::{self, IndexedText},
     sql::Insert,
     threads::{self, CountedEmail, ThreadHints},
@@ -109,6 +111,39 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
         &[mailbox.into(), id.into()],
     )
     .await
+}
+
+/// An email with its mailbox and its content, found by a name of its mailbox: in one statement, since each may be a
+/// network round trip. `None` if any of the three is missing.
+pub async fn find_with_content<T: ContentView>(
+    tx: &mut Tx,
+    mailbox: &MailboxName,
+    id: &EmailId,
+) -> Result<Option<EmailWithContent<T>>> {
+    let (name, content) = (mailbox.column(), T::COLUMNS);
+    let sql = format!(
+        "SELECT mailbox.id, {COLUMNS}, {content} FROM mailbox
+         JOIN email ON email.workspace_id = $1 AND email.mailbox_id = mailbox.id AND email.id = $3
+         JOIN content ON content.workspace_id = $1 AND content.id = email.content_id
+         WHERE mailbox.workspace_id = $1 AND mailbox.{name} = $2 AND mailbox.deleted_at IS NULL"
+    );
+    tx.one(&sql, &[mailbox.value().into(), id.into()]).await
+}
+
+/// An email, where it is, and its content.
+pub struct EmailWithContent<T> {
+    /// Its mailbox.
+    pub mailbox: MailboxId,
+    /// The email.
+    pub email: EmailRecord,
+    /// Its content.
+    pub content: T,
+}
+
+impl<T: ContentView> FromRow for EmailWithContent<T> {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { mailbox: row.next()?, email: EmailRecord::from_row(row)?, content: T::from_row(row)? })
+    }
 }
 
 /// The newest email of a thread that has a Message-ID: its id and its references.

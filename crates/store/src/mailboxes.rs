@@ -140,14 +140,14 @@ pub enum MailboxName {
 }
 
 impl MailboxName {
-    const fn column(&self) -> &'static str {
+    pub(crate) const fn column(&self) -> &'static str {
         match self {
             Self::PublicId(_) => "public_id",
             Self::Id(_) => "id",
             Self::Email(_) => "email",
         }
     }
-    fn value(&self) -> &str {
+    pub(crate) fn value(&self) -> &str {
         match self {
             Self::PublicId(value) | Self::Email(value) => value,
             Self::Id(id) => id.as_str(),

@@ -64,7 +64,6 @@ pub async fn get(
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let mail = visible(tx, &mailbox, &id, query.include_held, now).await?;
-            let names = FolderNames::load(tx, &mailbox).await?;
             let thread = mail.thread_id.clone();
             let mut messages =
                 emails::list_thread(tx, &mailbox, &thread, after, held_after, limit + 1).await?;
@@ -73,8 +72,9 @@ pub async fn get(
             let more = messages.len() > wanted;
             messages.truncate(wanted);
             let options = options();
-            let presenter = Presenter { folders: &names, options: &options };
-            let all = presenter.fetch_all(tx, std::iter::once(mail).chain(messages).collect()).await?;
+            let shown: Vec<_> = std::iter::once(mail).chain(messages).collect();
+            let names = FolderNames::load(tx, &mailbox, &shown).await?;
+            let all = Presenter { folders: &names, options: &options }.fetch_all(tx, shown).await?;
             Ok((all, names, total, more))
         })
         .await?;

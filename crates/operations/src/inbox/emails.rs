@@ -10,7 +10,7 @@ pub(crate) mod present;
 mod wait;
 
 use model::{
-    EmailId, LabelId, MailboxId,
+    EmailId, LabelId, MailboxId, Timestamp,
     emails::{
         Deleted, DeletedState, Email, EmailChange, EmailQuery, Move, OmissionReason, ReadOptions, ScanStatus,
         Verification, VerificationCode, VerificationLink,
@@ -18,7 +18,7 @@ use model::{
 };
 use store::{
     Tx, contents,
-    emails::{self, Brief, EmailRecord},
+    emails::{self, Brief, EmailRecord, EmailWithContent},
     labels,
     mailboxes::MailboxName,
 };
@@ -145,11 +145,16 @@ pub(crate) async fn read_one(
     let (now, chosen) = (call.now, options.clone());
     let (mail, names, fetched) = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = visible(tx, &mailbox, &id, chosen.include_held, now).await?;
-            let names = FolderNames::load(tx, &mailbox).await?;
-            let fetched = Presenter { folders: &names, options: &chosen }.fetch(tx, &mail).await?;
-            Ok((mail, names, fetched))
+            let found = present::find(tx, &named, &id, chosen.agent_safe_content).await?;
+            let Some(EmailWithContent { mailbox, email, content }) = found else {
+                // A mailbox that is missing is told as such.
+                mailboxes::find_id(tx, &named).await?;
+                return Err(missing());
+            };
+            require_visible(&email, chosen.include_held, now)?;
+            let names = FolderNames::load(tx, &mailbox, [&email]).await?;
+            let is_wanted = Presenter { folders: &names, options: &chosen }.wants_content(&email);
+            Ok((email, names, is_wanted.then_some(content)))
         })
         .await?;
     let presenter = Presenter { folders: &names, options: &options };
@@ -162,13 +167,19 @@ pub(crate) async fn visible(
     mailbox: &MailboxId,
     id: &EmailId,
     include_held: bool,
-    now: model::Timestamp,
+    now: Timestamp,
 ) -> Result<EmailRecord> {
     let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
-    if !include_held && present::is_held(&mail, now) {
+    require_visible(&mail, include_held, now)?;
+    Ok(mail)
+}
+
+/// Refuses an email that is held from the caller.
+fn require_visible(mail: &EmailRecord, include_held: bool, now: Timestamp) -> Result<()> {
+    if !include_held && present::is_held(mail, now) {
         return Err(missing());
     }
-    Ok(mail)
+    Ok(())
 }
 
 /// Changes an email.
@@ -218,7 +229,7 @@ async fn open_content(app: &App, call: &Call, named: MailboxName, id: EmailId) -
 /// Presents an email that was changed in this transaction.
 async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: EmailContent) -> Result<Email> {
     let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
-    let names = FolderNames::load(tx, mailbox).await?;
+    let names = FolderNames::load(tx, mailbox, [&mail]).await?;
     let options = ReadOptions::default();
     Ok(Presenter { folders: &names, options: &options }.show(mail, shown))
 }

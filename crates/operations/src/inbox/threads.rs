@@ -83,7 +83,8 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
             let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
             let records = emails::select(tx, &mailbox, &ids).await?;
             let total = threads::count(tx, &mailbox, &filter).await?;
-            Ok((found, records, FolderNames::load(tx, &mailbox).await?, total))
+            let names = FolderNames::load(tx, &mailbox, &records).await?;
+            Ok((found, records, names, total))
         })
         .await?;
     let wanted = usize::try_from(limit).unwrap_or_default();
@@ -138,11 +139,17 @@ pub async fn get(
             };
             let records =
                 emails::list_thread_end(tx, &mailbox, &id, before, held_after, MAX_IN_THREAD).await?;
-            let count = emails::count_thread(tx, &mailbox, &id, held_after).await?;
+            let seen = i64::try_from(records.len()).unwrap_or(i64::MAX);
+            // Most threads are read as a whole.
+            let count = if query.before.is_none() && seen < MAX_IN_THREAD {
+                seen
+            } else {
+                emails::count_thread(tx, &mailbox, &id, held_after).await?
+            };
             if count == 0 {
                 return Err(missing());
             }
-            let names = FolderNames::load(tx, &mailbox).await?;
+            let names = FolderNames::load(tx, &mailbox, &records).await?;
             let presenter = Presenter { folders: &names, options: &chosen };
             let all = presenter.fetch_all(tx, records).await?;
             Ok((all, names, count))

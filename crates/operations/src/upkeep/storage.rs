@@ -5,7 +5,7 @@ use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
     SystemTx, Tx,
     blobs::{BlobError, BlobHash},
-    contents::{self, ContentRecord, Part, StoredPart},
+    contents::{self, ContentRecord, Part, StoredPart, Texts},
     emails, knowledge, mailboxes,
     search::{self, IndexMarker, IndexableEmail, IndexedText},
     system,
@@ -155,7 +155,7 @@ async fn index_some(
 /// The text of a message that agents see.
 async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &IndexableEmail) -> Result<String> {
     let content = mail.content_id.clone();
-    let read = async move |tx: &mut Tx| contents::find_safe(tx, &content).await;
+    let read = async move |tx: &mut Tx| contents::find_view::<Texts>(tx, &content).await;
     Ok(match app.db().read(workspace, read).await? {
         Some(texts) => match present::open(app, workspace, texts.into()).await? {
             EmailContent::Safe(text) => text,

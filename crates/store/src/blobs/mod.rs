@@ -17,6 +17,7 @@ mod local;
 mod names;
 mod raw;
 mod s3;
+mod sealed;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -29,12 +30,14 @@ use bytes::Bytes;
 use self::blocking::blocking;
 pub use self::error::BlobError;
 pub use self::frames::MAX_CONTENT_BYTES;
-pub(crate) use self::frames::{frame, unframe};
+pub(crate) use self::frames::{frame, frame_text, unframe, unframe_start};
 pub use self::hash::BlobHash;
 pub use self::listing::{BlobPage, ListedBlob, MAX_PAGE};
 use self::local::Folder;
 use self::names::{check_space, object_name, probe_name};
 use self::s3::Bucket;
+pub use self::sealed::SealedBlob;
+use self::sealed::purpose;
 pub use self::settings::{BlobLocation, S3Settings};
 use crate::vault::{DataKey, random};
 
@@ -79,36 +82,34 @@ impl Blobs {
     }
 
     /// Stores a content durably and returns its reference.
+    pub async fn put(&self, space: &str, key: &DataKey, content: &[u8]) -> Result<BlobRef, BlobError> {
+        check_space(space)?;
+        let sealed = {
+            let (space, key, content) = (space.to_owned(), key.clone(), Bytes::copy_from_slice(content));
+            blocking(move || SealedBlob::new(&space, &key, &content)).await?
+        };
+        self.put_sealed(key, sealed).await
+    }
+
+    /// The same for one that is sealed already.
     ///
     /// For existing content only the time is renewed (see [`ListedBlob::modified`]), so that a sweeper does not
     /// delete it before its new row is committed. A damaged copy is replaced.
-    pub async fn put(&self, space: &str, key: &DataKey, content: &[u8]) -> Result<BlobRef, BlobError> {
-        check_space(space)?;
-        if content.len() > MAX_CONTENT_BYTES {
-            return Err(BlobError::TooLarge);
-        }
-        let (hash, sealed) = {
-            let (space, key, content) = (space.to_owned(), key.clone(), Bytes::copy_from_slice(content));
-            blocking(move || {
-                let hash = BlobHash::of(&content);
-                let sealed = key.seal(&purpose(&space, &hash), &frame(&content))?;
-                Ok((hash, Bytes::from(sealed)))
-            })
-            .await?
-        };
-        let name = object_name(space, &hash)?;
+    pub async fn put_sealed(&self, key: &DataKey, blob: SealedBlob) -> Result<BlobRef, BlobError> {
+        let SealedBlob { space, hash, size, sealed } = blob;
+        let (name, stored_size) = (object_name(&space, &hash)?, sealed.len() as u64);
         match &self.place {
             Backend::Folder(folder) => {
-                if let Some(there) = self.renewed(folder, space, key, &hash).await? {
+                if let Some(there) = self.renewed(folder, &space, key, &hash).await? {
                     return Ok(there);
                 }
-                folder.write(name, sealed.clone()).await?;
+                folder.write(name, sealed).await?;
             }
             // Checking first would cost one more round trip for new content and save nothing for known content:
             // renewing an object's time means writing it again.
-            Backend::Bucket(bucket) => bucket.write(&name, sealed.clone()).await?,
+            Backend::Bucket(bucket) => bucket.write(&name, sealed).await?,
         }
-        Ok(BlobRef { hash, size: content.len() as u64, stored_size: sealed.len() as u64 })
+        Ok(BlobRef { hash, size, stored_size })
     }
 
     /// Reads a content; what is returned has the requested hash.
@@ -237,11 +238,6 @@ impl Blobs {
             Backend::Bucket(bucket) => bucket.delete(&name).await,
         }
     }
-}
-
-/// What a seal is bound to, so that a blob copied under another name or into another space does not open.
-fn purpose(space: &str, hash: &BlobHash) -> String {
-    format!("blob {space} {hash}")
 }
 
 async fn unseal(space: &str, key: &DataKey, hash: &BlobHash, sealed: Bytes) -> Result<Bytes, BlobError> {

@@ -67,8 +67,9 @@ columns!(EmailRecord in email {
     safe_divergent, size, stored_objects, message_id, in_reply_to, email_references, delivery_status, automatic,
     scan_status, scan_threats as json, sender_authentication as json, attachments as json, held_until,
 } and labels = "CASE WHEN email.label_count > 0 THEN (SELECT string_agg(label.slug, ' ') FROM email_label
-      JOIN label ON label.workspace_id = $1 AND label.mailbox_id = $2 AND label.id = email_label.label_id
-      WHERE email_label.workspace_id = $1 AND email_label.mailbox_id = $2 AND email_label.email_id = email.id) END"
+      JOIN label ON label.workspace_id = $1 AND label.mailbox_id = email.mailbox_id AND label.id = email_label.label_id
+      WHERE email_label.workspace_id = $1 AND email_label.mailbox_id = email.mailbox_id
+        AND email_label.email_id = email.id) END"
     => label_slugs);
 
 /// What a query of emails selects, from the table called `email`.

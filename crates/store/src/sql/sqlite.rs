@@ -39,8 +39,10 @@ use crate::error::{Error, Result};
 
 /// Maximum transactions queued for the writer; more are rejected as overload.
 const MAX_QUEUED_WRITES: usize = 4096;
-/// Reader threads: enough that a slow read does not block the quick ones.
-const READERS: usize = 4;
+/// Reader threads beside one for each core, so that a slow read does not block the quick ones.
+const SPARE_READERS: usize = 2;
+/// Reader threads at most: each has a cache of its own.
+const MAX_READERS: usize = 64;
 /// Maximum transactions in one commit.
 const MAX_GROUP_SIZE: usize = 256;
 /// How long a group may run before its commit, as a multiple of the last commit's duration. A larger group costs less
@@ -63,7 +65,7 @@ impl SqliteEngine {
         let to_writer = writes.downgrade();
         let (idle_flush, backlog, flush_body) =
             IdleFlush::new(move || to_writer.upgrade().is_some_and(|writes| request_flush(&writes)));
-        let (reads, slots) = Readers::new(READERS);
+        let (reads, slots) = Readers::new(reader_count());
         let (changes, wakes) = (Arc::new(AtomicU64::new(0)), Wakes::new());
         let (counted, published) = (changes.clone(), wakes.clone());
         tokio::task::spawn_blocking(move || -> Result<()> {
@@ -127,6 +129,11 @@ impl SqliteEngine {
         self.reads.submit(job)?;
         wait.await.map_err(|_| stopped())
     }
+}
+
+fn reader_count() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores + SPARE_READERS).min(MAX_READERS)
 }
 
 /// A job that makes its commit run the deferred tasks.

@@ -100,7 +100,7 @@ async fn read_page(
         let total = emails::count(tx, &mailbox, &filter).await?;
         EmailListing { records: records.into_iter().map(|mail| (mail, None)).collect(), total, next }
     };
-    let names = FolderNames::load(tx, &mailbox).await?;
+    let names = FolderNames::load(tx, &mailbox, found.records.iter().map(|(mail, _)| mail)).await?;
     let records = fetch(tx, found.records, &names, &options, with_bodies).await?;
     Ok(Page { records, names, total: found.total, next: found.next })
 }

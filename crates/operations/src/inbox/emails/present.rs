@@ -4,14 +4,16 @@ use std::{collections::HashMap, sync::Arc};
 
 use mail::safe_text::SafeText;
 use model::{
-    FolderId, MailboxId, Timestamp, WorkspaceId,
+    EmailId, FolderId, MailboxId, Timestamp, WorkspaceId,
     emails::{BodyFormat, BodySource, Email, OmissionReason, ProviderMetadata, ReadOptions, ScanStatus},
+    folders::SystemFolder,
 };
 use store::{
     Tx,
     contents::{self, ContentRecord, HeaderSource, Part, ReadableContent, StoredPart, Texts},
-    emails::EmailRecord,
+    emails::{self, EmailRecord, EmailWithContent},
     folders,
+    mailboxes::MailboxName,
     vault::DataKey,
 };
 
@@ -23,17 +25,27 @@ use crate::core::{
 /// Characters of a body in safe mode, unless the caller says otherwise.
 pub(crate) const DEFAULT_SAFE_CHARS: usize = 20_000;
 
-/// The names of a mailbox's folders.
+/// The names of the folders that some emails are in.
+#[derive(Default)]
 pub(crate) struct FolderNames(HashMap<FolderId, String>);
 
 impl FolderNames {
-    pub(crate) async fn load(tx: &mut Tx, mailbox: &MailboxId) -> Result<Self> {
+    /// The folders that every mailbox has keep their names, so the store is asked only about others.
+    pub(crate) async fn load<'a, I>(tx: &mut Tx, mailbox: &MailboxId, emails: I) -> Result<Self>
+    where
+        I: IntoIterator<Item = &'a EmailRecord>,
+    {
+        if emails.into_iter().all(|mail| SystemFolder::of(&mail.folder_id).is_some()) {
+            return Ok(Self::default());
+        }
         let folders = folders::list(tx, mailbox).await?;
         Ok(Self(folders.into_iter().map(|folder| (folder.id, folder.name)).collect()))
     }
 
     fn of(&self, id: &FolderId) -> String {
-        self.0.get(id).cloned().unwrap_or_else(|| id.as_str().to_owned())
+        let system = SystemFolder::of(id).map(SystemFolder::name);
+        let name = system.or_else(|| self.0.get(id).map(String::as_str));
+        name.unwrap_or(id.as_str()).to_owned()
     }
 }
 
@@ -272,12 +284,30 @@ impl From<Texts> for FetchedContent {
     }
 }
 
+/// Finds an email with what is needed to show it.
+pub(crate) async fn find(
+    tx: &mut Tx,
+    mailbox: &MailboxName,
+    id: &EmailId,
+    safe: bool,
+) -> Result<Option<EmailWithContent<FetchedContent>>> {
+    fn fetched<T: Into<FetchedContent>>(found: EmailWithContent<T>) -> EmailWithContent<FetchedContent> {
+        let EmailWithContent { mailbox, email, content } = found;
+        EmailWithContent { mailbox, email, content: content.into() }
+    }
+    Ok(if safe {
+        emails::find_with_content::<Texts>(tx, mailbox, id).await?.map(fetched)
+    } else {
+        emails::find_with_content::<ReadableContent>(tx, mailbox, id).await?.map(fetched)
+    })
+}
+
 /// Fetches what is needed to show an email.
 pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Option<FetchedContent>> {
     Ok(if safe {
-        contents::find_safe(tx, content).await?.map(FetchedContent::from)
+        contents::find_view::<Texts>(tx, content).await?.map(FetchedContent::from)
     } else {
-        contents::find_readable(tx, content).await?.map(FetchedContent::from)
+        contents::find_view::<ReadableContent>(tx, content).await?.map(FetchedContent::from)
     })
 }
 
@@ -291,10 +321,10 @@ pub(crate) async fn fetch_all(
     ids.sort_unstable();
     ids.dedup();
     let found: HashMap<String, FetchedContent> = if safe {
-        let all = contents::find_all_safe(tx, &ids).await?;
+        let all = contents::find_views::<Texts>(tx, &ids).await?;
         all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
     } else {
-        let all = contents::find_all_readable(tx, &ids).await?;
+        let all = contents::find_views::<ReadableContent>(tx, &ids).await?;
         all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
     };
     Ok(content_ids.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
@@ -320,14 +350,53 @@ pub(crate) async fn open(
             Ok(EmailContent::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
         }
         FetchedContent::Safe(texts) => {
-            let (part, stored) = match (&texts.safe, &texts.body) {
-                (Some(safe), _) => (Part::Safe, safe),
-                (None, Some(body)) => (Part::Body, body),
-                (None, None) => return Ok(EmailContent::Safe(String::new())),
+            let text = match safe_part(&texts) {
+                Some((part, stored)) => opener.text(&texts.id, part, stored).await?,
+                None => String::new(),
             };
-            Ok(EmailContent::Safe(opener.text(&texts.id, part, stored).await?))
+            Ok(EmailContent::Safe(text))
         }
     }
+}
+
+/// The text for agents, as it is stored.
+fn safe_part(texts: &Texts) -> Option<(Part, &StoredPart)> {
+    let own = texts.safe.as_ref().map(|safe| (Part::Safe, safe));
+    own.or_else(|| texts.body.as_ref().map(|body| (Part::Body, body)))
+}
+
+/// Decrypts the beginning of a text for agents: as much as is enough, to the end of a word, or all of it.
+pub(crate) async fn open_start(
+    app: &App,
+    workspace: &WorkspaceId,
+    texts: &Texts,
+    enough: &mut (dyn FnMut(&str) -> bool + Send),
+) -> Result<String> {
+    let key = app.data_key(workspace).await?;
+    match safe_part(texts) {
+        None => Ok(String::new()),
+        Some((part, StoredPart::InRow(sealed))) => {
+            let mut is_cut = false;
+            let mut is_enough = |start: &[u8]| {
+                is_cut = enough(whole_words(start));
+                is_cut
+            };
+            let mut start = contents::open_start(&key, &texts.id, part, sealed, &mut is_enough)?;
+            if is_cut {
+                start.truncate(whole_words(&start).len());
+            }
+            String::from_utf8(start).map_err(Error::internal)
+        }
+        Some((part, stored)) => {
+            ContentOpener { app, workspace, key: &key }.text(&texts.id, part, stored).await
+        }
+    }
+}
+
+/// The start of a text without the part of a word at its end.
+fn whole_words(start: &[u8]) -> &str {
+    let end = start.iter().rposition(u8::is_ascii_whitespace).unwrap_or_default();
+    std::str::from_utf8(&start[..end]).unwrap_or_default()
 }
 
 /// The raw message of a content, byte for byte.

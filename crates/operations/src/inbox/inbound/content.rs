@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::WorkspaceId;
 use store::{
-    contents::{self, ContentRecord, MAX_IN_ROW_BYTES, Part, StoredPart},
+    contents::{self, ContentRecord, Part, SealedPart, StoredPart},
     vault::DataKey,
 };
 
@@ -38,30 +38,21 @@ impl Content {
         raw: &Bytes,
     ) -> Result<Self> {
         let key = app.data_key(workspace).await?;
-        let (content, bytes) = (prepared.clone(), raw.clone());
-        let sealed = tokio::task::spawn_blocking(move || SealedContent::new(key, &content, &bytes));
-        let sealed = sealed.await.map_err(Error::internal)??;
-        Self::store(app, workspace, prepared, raw, sealed).await
+        let (content, bytes, space) = (prepared.clone(), raw.clone(), workspace.clone());
+        let sealed = tokio::task::spawn_blocking(move || SealedContent::new(key, &space, &content, &bytes));
+        Self::store(app, sealed.await.map_err(Error::internal)??).await
     }
 
     /// Puts large parts into the blob store, before the transaction that refers to them.
-    pub(super) async fn store(
-        app: &App,
-        workspace: &WorkspaceId,
-        prepared: &PreparedMessage,
-        raw: &Bytes,
-        sealed: SealedContent,
-    ) -> Result<Self> {
-        let key = sealed.key;
-        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
-        let raw = store_part(app, workspace, &key, sealed.raw, raw).await?;
-        let body = store_part(app, workspace, &key, sealed.body, prepared.body.as_bytes()).await?;
-        let safe = match sealed.safe {
-            Some(safe) => Some(store_part(app, workspace, &key, safe, prepared.safe().as_bytes()).await?),
+    pub(super) async fn store(app: &App, sealed: SealedContent) -> Result<Self> {
+        let SealedContent { key, id, size, raw, headers, body, safe } = sealed;
+        let raw = store_part(app, &key, raw).await?;
+        let body = store_part(app, &key, body).await?;
+        let safe = match safe {
+            Some(safe) => Some(store_part(app, &key, safe).await?),
             None => None,
         };
-        let record =
-            ContentRecord { id: prepared.hash.clone(), size, raw, headers: Some(sealed.headers), body, safe };
+        let record = ContentRecord { id, size, raw, headers: Some(headers), body, safe };
         Ok(Self { record, key })
     }
 }
@@ -69,36 +60,41 @@ impl Content {
 /// The parts of a message, sealed for one workspace.
 pub(super) struct SealedContent {
     key: Arc<DataKey>,
-    raw: Vec<u8>,
+    id: String,
+    size: i64,
+    raw: SealedPart,
     headers: Vec<u8>,
-    body: Vec<u8>,
-    safe: Option<Vec<u8>>,
+    body: SealedPart,
+    safe: Option<SealedPart>,
 }
 
 impl SealedContent {
     /// Seals all parts; this takes CPU time in proportion to their size.
-    pub(super) fn new(key: Arc<DataKey>, prepared: &PreparedMessage, raw: &[u8]) -> Result<Self> {
-        let seal = |part, bytes: &[u8]| contents::seal(&key, &prepared.hash, part, bytes);
+    pub(super) fn new(
+        key: Arc<DataKey>,
+        workspace: &WorkspaceId,
+        prepared: &PreparedMessage,
+        raw: &[u8],
+    ) -> Result<Self> {
+        let id = prepared.hash.clone();
+        let seal = |part, bytes: &[u8]| contents::seal_part(&key, workspace.as_str(), &id, part, bytes);
+        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
         let raw = seal(Part::Raw, raw)?;
         // On their own, so that who reads the message needs neither fetch nor open all of it.
-        let headers = seal(Part::Headers, prepared.message.headers.as_bytes())?;
+        let headers = contents::seal(&key, &id, Part::Headers, prepared.message.headers.as_bytes())?;
         let body = seal(Part::Body, prepared.body.as_bytes())?;
         let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
-        Ok(Self { key, raw, headers, body, safe })
+        Ok(Self { key, id, size, raw, headers, body, safe })
     }
 }
 
-/// Returns a small part for the row, and puts a large one into the blob store.
-async fn store_part(
-    app: &App,
-    workspace: &WorkspaceId,
-    key: &DataKey,
-    sealed: Vec<u8>,
-    plain: &[u8],
-) -> Result<StoredPart> {
-    if sealed.len() <= MAX_IN_ROW_BYTES {
-        return Ok(StoredPart::InRow(sealed));
+/// Puts a large part into the blob store; a small one is for the row.
+async fn store_part(app: &App, key: &DataKey, part: SealedPart) -> Result<StoredPart> {
+    match part {
+        SealedPart::InRow(sealed) => Ok(StoredPart::InRow(sealed)),
+        SealedPart::Blob(blob) => {
+            let stored = app.blobs().put_sealed(key, blob).await.map_err(store::Error::from)?;
+            Ok(StoredPart::Blob(stored.hash))
+        }
     }
-    let blob = app.blobs().put(workspace.as_str(), key, plain).await.map_err(store::Error::from)?;
-    Ok(StoredPart::Blob(blob.hash))
 }

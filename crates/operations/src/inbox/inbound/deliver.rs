@@ -65,7 +65,8 @@ pub(crate) async fn prepare_and_seal(
         let prepared = prepare::analyse(&bytes, message, &blocklist);
         let mut sealed = Vec::with_capacity(keys.len());
         for (workspace, key) in keys {
-            sealed.push((workspace, SealedContent::new(key, &prepared, &bytes)?));
+            let content = SealedContent::new(key, &workspace, &prepared, &bytes)?;
+            sealed.push((workspace, content));
         }
         Ok((prepared, sealed))
     };
@@ -82,8 +83,7 @@ pub(crate) async fn prepare_and_seal(
     drop(turn);
     let mut contents = BTreeMap::new();
     for (workspace, sealed) in sealed {
-        let content = Content::store(app, &workspace, &prepared, raw, sealed).await?;
-        contents.insert(workspace, content);
+        contents.insert(workspace, Content::store(app, sealed).await?);
     }
     Ok((Arc::new(prepared), contents))
 }

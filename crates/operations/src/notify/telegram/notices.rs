@@ -328,7 +328,7 @@ async fn load(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -
     if kind == EventType::MessageReceived && mail.scan_status.is_none() {
         return Ok(None);
     }
-    let names = FolderNames::load(tx, mailbox).await?;
+    let names = FolderNames::load(tx, mailbox, [&mail]).await?;
     let options = safe();
     let fetched = Presenter { folders: &names, options: &options }.fetch(tx, &mail).await?;
     Ok(Some((mail, names, fetched)))

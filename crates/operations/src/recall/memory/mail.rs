@@ -198,7 +198,7 @@ async fn index_one(
 /// The text of a message, without quoted lines.
 async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Result<String> {
     let content = mail.content_id.clone();
-    let texts = app.db().read(workspace, async move |tx| contents::find_safe(tx, &content).await).await?;
+    let texts = app.db().read(workspace, async move |tx| contents::find_view::<contents::Texts>(tx, &content).await).await?;
     let Some(texts) = texts else { return Ok(String::new()) };
     let text = match present::open(app, workspace, texts.into()).await {
         Ok(EmailContent::Safe(text)) => text,

@@ -22,7 +22,7 @@ use crate::{
     },
     inbox::emails::{
         label_id,
-        present::{self, EmailContent, FetchedContent, FolderNames, Presenter},
+        present::{self, FetchedContent, FolderNames, Presenter},
     },
     mailbox::folders,
 };
@@ -90,7 +90,7 @@ pub(super) async fn fetch(
     found: Vec<EmailRecord>,
     by_terms: bool,
 ) -> Result<(Vec<Hit>, FolderNames)> {
-    let names = FolderNames::load(tx, mailbox).await?;
+    let names = FolderNames::load(tx, mailbox, &found).await?;
     let options = input.read_options();
     let presenter = Presenter { folders: &names, options: &options };
     let nothing = || vec![None; found.len()];
@@ -151,11 +151,11 @@ pub(super) async fn show(
 ) -> Result<model::emails::Email> {
     let presenter = Presenter { folders: names, options };
     let text = match hit.text {
-        Some(fetched) => match present::open(app, &call.workspace, fetched).await? {
-            EmailContent::Safe(text) => Some(text),
-            _ => None,
-        },
-        None => None,
+        Some(FetchedContent::Safe(texts)) => {
+            let mut enough = |start: &str| rank.has_passage(start);
+            Some(present::open_start(app, &call.workspace, &texts, &mut enough).await?)
+        }
+        _ => None,
     };
     let lines = [hit.email.subject.clone(), hit.email.sender.clone(), hit.email.to_line.clone()];
     let mut email = presenter.open_and_show(app, &call.workspace, hit.email, hit.body).await?;

@@ -132,8 +132,25 @@ impl<'a> Rank<'a> {
         if text_read.is_ascii() {
             passages(text, self.plain_matches(text_read.as_bytes()))
         } else {
-            passages(text, runs(text_read).filter(|run| self.is_match(&text[run.clone()])))
+            passages(text, self.matches(text_read))
         }
+    }
+
+    /// Whether the start of a text has a match with all that is shown around it, or is as much as is read.
+    pub(super) fn has_passage(&self, start: &str) -> bool {
+        if start.len() >= MAX_READ_BYTES {
+            return true;
+        }
+        let first = if start.is_ascii() {
+            self.plain_matches(start.as_bytes()).next()
+        } else {
+            self.matches(start).next()
+        };
+        first.is_some_and(|first| start[first.end..].chars().nth(HIGHLIGHT_CHARS).is_some())
+    }
+
+    fn matches<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        runs(text).filter(|run| self.is_match(&text[run.clone()]))
     }
 }
 
@@ -194,6 +211,19 @@ mod tests {
         assert!(rank.highlights(&long)[0].contains("**duedate**"));
         let lines = |subject: &str| [subject.to_owned(), String::new(), String::new()];
         assert!(rank.score(&lines("invoice"), "") > rank.score(&lines(""), "invoice"));
+    }
+
+    #[test]
+    fn a_passage_is_a_match_with_what_is_around_it() {
+        let query = Query::parse("due").unwrap();
+        let rank = Rank::new(&query.clauses);
+        for after in ["x", "é"] {
+            let text = |chars: usize| format!("It is due {}", after.repeat(chars - 1));
+            assert!(!rank.has_passage(&text(HIGHLIGHT_CHARS)));
+            assert!(rank.has_passage(&text(HIGHLIGHT_CHARS + 1)));
+        }
+        assert!(!rank.has_passage("nothing"));
+        assert!(rank.has_passage(&"nothing ".repeat(MAX_READ_BYTES / 8)));
     }
 
     #[test]
