@@ -68,14 +68,7 @@ impl Load {
     /// Runs the load. An unexpected status ends the program.
     pub(crate) async fn run(&self, end: End) -> Outcome {
         let load = self.clone();
-        let (done, outcome) = tokio::sync::oneshot::channel();
-        let drive = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let _ = done.send(runtime.expect("the client's runtime starts").block_on(load.drive(end)));
-        };
-        let client = std::thread::Builder::new().name("load-client".to_owned());
-        client.spawn(drive).expect("a thread for the client");
-        outcome.await.expect("the load runs to its end")
+        on_own_thread(move || load.drive(end)).await
     }
 
     /// The CPU time of the serving processes so far.
@@ -112,18 +105,47 @@ impl Load {
         let process = self.server_cpu().saturating_sub(process_before);
         // In this process the client's thread is counted too.
         let server = if self.processes.is_empty() { process.saturating_sub(client) } else { process };
+        Outcome::new(latencies, bytes, seconds, client).with_server_cpu(server)
+    }
+}
+
+impl Outcome {
+    /// From the latencies in seconds, the bytes of all bodies, how long everything took and the CPU time of the client.
+    pub(crate) fn new(mut latencies: Vec<f64>, bytes: usize, seconds: f64, client: Duration) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
         let (requests, bytes) = (latencies.len() as f64, bytes as f64);
-        Outcome {
+        Self {
             requests,
             requests_per_second: requests / seconds,
             median_latency: percentile(&mut latencies, 0.5) * 1e3,
             p99_latency: percentile(&mut latencies, 0.99) * 1e3,
             bytes_per_second: bytes / seconds,
-            server_cpu: server.as_secs_f64() / requests * 1e6,
+            server_cpu: 0.0,
             client_cpu: client.as_secs_f64() / requests * 1e6,
         }
     }
+
+    /// The same with the CPU time of the server for all requests.
+    pub(crate) fn with_server_cpu(self, server: Duration) -> Self {
+        Self { server_cpu: server.as_secs_f64() / self.requests * 1e6, ..self }
+    }
+}
+
+/// Runs a client on a thread and a runtime of its own: nothing else is in the thread's CPU time, and no other task
+/// delays it.
+pub(crate) async fn on_own_thread<T, F>(client: impl FnOnce() -> F + Send + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let drive = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let _ = done.send(runtime.expect("the client's runtime starts").block_on(client()));
+    };
+    let thread = std::thread::Builder::new().name("load-client".to_owned());
+    thread.spawn(drive).expect("a thread for the client");
+    outcome.await.expect("the load runs to its end")
 }
 
 /// One connection: request, response, repeat. Returns the latencies in seconds and the bytes of the bodies.

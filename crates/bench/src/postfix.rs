@@ -9,9 +9,10 @@ use std::{
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
-use crate::{measured_store::FOLDER, program::free_address};
+use crate::{machine, measured_store::FOLDER, program::free_address};
 
 /// A running Postfix. It is stopped and its queue is removed when this value is dropped.
 pub(crate) struct Postfix {
@@ -58,6 +59,14 @@ impl Postfix {
             .count()
     }
 
+    /// The CPU time of all its processes so far. The master starts and ends all others.
+    pub(crate) fn cpu(&self) -> Duration {
+        let master = fs::read_to_string(self.root().join("queue/pid/master.pid"))
+            .ok()
+            .and_then(|process| process.trim().parse().ok());
+        machine::cpu_of_family(master.expect("Postfix runs"))
+    }
+
     fn root(&self) -> PathBuf {
         std::path::absolute(self.folder.path()).expect("the working directory is known")
     }
@@ -94,6 +103,7 @@ local_recipient_maps =
 alias_maps =
 inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
+# Clients in these networks are exempt from the limits for each client.
 mynetworks = 127.0.0.0/8
 in_flow_delay = 0
 queue_run_delay = 1h

@@ -97,10 +97,38 @@ impl RunningProgram {
         Self { child, address, smtp, ready_after: started.elapsed() }
     }
 
+    /// Its resident memory.
     pub(crate) fn megabytes(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 bytes")]
-        let bytes = machine::resident_memory(self.child.id()) as f64;
-        bytes / 1e6
+        to_megabytes(machine::resident_memory(self.child.id()))
+    }
+
+    /// The part of it that is no file's.
+    pub(crate) fn anonymous_megabytes(&self) -> f64 {
+        to_megabytes(machine::anonymous_memory(self.child.id()))
+    }
+
+    /// Its CPU time so far.
+    pub(crate) fn cpu(&self) -> Duration {
+        machine::cpu_of(self.child.id())
+    }
+
+    /// The part of it that embeds messages for memory, long after they were acknowledged, at the lowest priority.
+    pub(crate) fn embedding_cpu(&self) -> Duration {
+        machine::cpu_of_threads(self.child.id(), "embed")
+    }
+
+    /// Stops it until [`Self::resume`].
+    pub(crate) fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the program runs");
     }
 
     pub(crate) fn stop(mut self) {
@@ -108,6 +136,11 @@ impl RunningProgram {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 bytes")]
+fn to_megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
 }
 
 pub(crate) async fn free_address() -> SocketAddr {

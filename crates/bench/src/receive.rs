@@ -1,36 +1,42 @@
 //! Messages that are durable when acknowledged, against Postfix alone.
 //!
-//! Both sides get the same messages of 10 KB from the same client, `smtp-source`, one message per connection. The
-//! real program stores each in a mailbox, scanned, threaded and indexed; Postfix only queues it. Both flush before
-//! they reply 250: Postfix a file for each message, the service a commit that concurrent sessions share.
+//! Both sides get the same messages: of 10 KB from `smtp-source`, one per connection, or a mix of real sizes over
+//! connections that are kept. The real program stores each in a mailbox, scanned, threaded and indexed; Postfix only
+//! queues it. Both flush before they reply 250: Postfix a file for each message, the service a commit that concurrent
+//! sessions share.
+
+mod client;
+mod corpora;
+mod kept;
+mod made;
+mod mix;
+mod receiver;
 
 use std::{
+    cell::Cell,
     net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
     time::Instant,
 };
 
-use model::{MailboxId, WorkspaceId};
-use store::{Db, emails};
-
+use self::{
+    kept::KeptConnections,
+    mix::Mix,
+    receiver::{Receiver, WARM_UP, flush_note, messages_in},
+};
 use crate::{
-    fill,
-    flush::{self, SLOW_FLUSH, SlowDisk},
-    measured_store::{Engine, MeasuredStore},
+    flush::{SLOW_FLUSH, SlowDisk},
+    measured_store::Engine,
     options::Options,
     postfix::Postfix,
-    program::{self, Disk, RunningProgram},
+    program,
     report::{Figure, Target},
-    service::Service,
-    stats::{median, spread},
+    turns::alternate,
 };
 
 const MESSAGE_BYTES: usize = 10 * 1024;
 const SESSIONS: usize = 32;
-/// Messages of the warm-up turn.
-const WARM_UP: usize = 300;
-
 /// What is measured on a disk, with its names in the table.
 struct Case {
     sessions: usize,
@@ -58,24 +64,44 @@ const SLOW_DISK_CASES: [Case; 2] = [
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
     let postfix = Postfix::start().await;
+    let mix = if kept::is_wanted(options) { Mix::read() } else { None };
     let mut figures = Vec::new();
     for engine in &options.engines {
         figures.extend(measure_disk(*engine, &program, &postfix, options, &REAL_DISK_CASES).await);
-        if let Some(slow) = SlowDisk::start(SLOW_FLUSH) {
-            let measured = measure_disk(*engine, &program, &postfix, options, &SLOW_DISK_CASES).await;
-            drop(slow);
-            let most = 1.0 / SLOW_FLUSH.as_secs_f64();
-            let waits = |figure: &Figure| figure.value <= most && figure.yardstick <= most;
-            assert!(waits(&measured[1]), "at one session somebody does not wait for the slow disk");
-            figures.extend(measured);
-        } else {
-            eprintln!("no messages with a flush of 4 ms: only scripts/bench can make the disk slow");
+        figures.extend(measure_slow_disk(*engine, &program, &postfix, options).await);
+        if let Some(mix) = &mix {
+            let kept = KeptConnections { program: &program, postfix: &postfix, mix, options };
+            figures.extend(kept.measure(*engine).await);
         }
     }
     figures
 }
 
-/// All cases of one disk, on a fresh store.
+/// The same on a slow disk, where it can be made slow.
+async fn measure_slow_disk(
+    engine: Engine,
+    program: &Path,
+    postfix: &Postfix,
+    options: &Options,
+) -> Vec<Figure> {
+    if !SLOW_DISK_CASES.iter().any(|case| options.wants(case.what)) {
+        return Vec::new();
+    }
+    let Some(slow) = SlowDisk::start(SLOW_FLUSH) else {
+        eprintln!("no messages with a flush of 4 ms: only scripts/bench can make the disk slow");
+        return Vec::new();
+    };
+    let measured = measure_disk(engine, program, postfix, options, &SLOW_DISK_CASES).await;
+    drop(slow);
+    let most = 1.0 / SLOW_FLUSH.as_secs_f64();
+    let waits = |figure: &Figure| figure.value <= most && figure.yardstick <= most;
+    let at_one = SLOW_DISK_CASES.iter().find(|case| case.sessions == 1).map(|case| case.what);
+    let mut at_one = measured.iter().filter(|figure| Some(figure.what) == at_one);
+    assert!(at_one.all(waits), "at one session somebody does not wait for the slow disk");
+    measured
+}
+
+/// The wanted cases of one disk, on a fresh store.
 async fn measure_disk(
     engine: Engine,
     program: &Path,
@@ -83,43 +109,23 @@ async fn measure_disk(
     options: &Options,
     cases: &[Case],
 ) -> Vec<Figure> {
-    let store = MeasuredStore::new(engine).await;
-    let workspace = fill_store(&store).await;
-    let running = RunningProgram::start(program, &store, Disk::Slowable).await;
-    let flush = flush::time_flush(engine);
+    let cases: Vec<&Case> = cases.iter().filter(|case| options.wants(case.what)).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let receiver = Receiver::start(engine, program).await;
+    let flush = flush_note(engine);
     let mut sent = 0;
     let mut figures = Vec::new();
     for case in cases {
-        let mut turns = Turns { service: running.smtp, postfix, case, sent: 0 };
+        let turns = Turns { service: receiver.running.smtp, postfix, case, sent: Cell::new(0) };
         let mut figure = turns.run(engine, options).await;
-        figure.notes.push(format!("a flush takes {:.2} ms", flush.as_secs_f64() * 1e3));
-        sent += turns.sent;
+        figure.notes.push(flush.clone());
+        sent += turns.sent.get();
         figures.push(figure);
     }
-    running.stop();
-    assert_eq!(stored(&store, &workspace).await, sent, "every acknowledged message is stored");
-    store.remove().await;
+    receiver.finish(sent).await;
     figures
-}
-
-/// Creates the store with one mailbox, and returns its workspace.
-async fn fill_store(store: &MeasuredStore) -> WorkspaceId {
-    let service = Service::open(store).await;
-    fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
-    service.app.meter().close().await;
-    service.workspace
-}
-
-/// The number of messages in the mailbox.
-async fn stored(store: &MeasuredStore, workspace: &WorkspaceId) -> usize {
-    let db = Db::open(&store.location).await.expect("the store opens");
-    let count = async |tx: &mut store::Tx| {
-        let filter =
-            emails::EmailFilter { date_start: Some(model::Timestamp::from_micros(0)), ..Default::default() };
-        emails::count(tx, &MailboxId::from(format!("mbx_{:026}", 0)), &filter).await
-    };
-    let counted: Result<i64, store::Error> = db.read(workspace, count).await;
-    usize::try_from(counted.expect("messages can be counted")).unwrap_or_default()
 }
 
 /// Both sides of a case.
@@ -128,41 +134,25 @@ struct Turns<'a> {
     postfix: &'a Postfix,
     case: &'a Case,
     /// Messages sent to the service.
-    sent: usize,
+    sent: Cell<usize>,
 }
 
 impl Turns<'_> {
-    async fn run(&mut self, engine: Engine, options: &Options) -> Figure {
+    async fn run(&self, engine: Engine, options: &Options) -> Figure {
         let seconds = options.turn().as_secs_f64();
         let own = messages_in(self.send_to_service(WARM_UP).await, seconds);
         let others = messages_in(self.send_to_postfix(WARM_UP).await, seconds);
-        let (mut service, mut postfix) = (Vec::new(), Vec::new());
-        for round in 0..options.rounds() {
-            // The order alternates, so that neither side profits from what the other leaves behind.
-            if round % 2 == 0 {
-                service.push(self.send_to_service(own).await);
-                postfix.push(self.send_to_postfix(others).await);
-            } else {
-                postfix.push(self.send_to_postfix(others).await);
-                service.push(self.send_to_service(own).await);
-            }
-        }
-        let ratios: Vec<f64> = service.iter().zip(&postfix).map(|(own, other)| own / other).collect();
-        Figure {
-            what: self.case.what,
-            engine: engine.name(),
-            unit: "/s",
-            value: median(&service),
-            yardstick: median(&postfix),
-            ratio: median(&ratios),
-            spread: spread(&ratios),
-            target: Some(self.case.target),
-            notes: Vec::new(),
-        }
+        let (service, postfix) = alternate(
+            options.rounds(),
+            async || self.send_to_service(own).await,
+            async || self.send_to_postfix(others).await,
+        )
+        .await;
+        Figure::of_rates(self.case.what, engine, (&service, &postfix), Some(self.case.target))
     }
 
-    async fn send_to_service(&mut self, messages: usize) -> f64 {
-        self.sent += messages;
+    async fn send_to_service(&self, messages: usize) -> f64 {
+        self.sent.update(|sent| sent + messages);
         send(self.service, self.case.sessions, messages).await
     }
 
@@ -171,13 +161,6 @@ impl Turns<'_> {
         assert_eq!(self.postfix.empty(), messages, "Postfix queued every message that it acknowledged");
         speed
     }
-}
-
-/// The number of messages that fill a turn at this speed.
-fn messages_in(speed: f64, seconds: f64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
-    let messages = (speed * seconds) as usize;
-    messages.max(SESSIONS)
 }
 
 /// Sends messages to the mailbox and returns the messages per second.

@@ -21,7 +21,6 @@ use crate::{
     send,
     service::Service,
     sink::Sink,
-    stats::{median, spread},
 };
 
 const CONNECTIONS: usize = 32;
@@ -61,18 +60,7 @@ async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figur
 }
 
 fn figure(what: &'static str, engine: Engine, (speeds, yardstick): (&[f64], &[f64]), least: f64) -> Figure {
-    let ratios: Vec<f64> = speeds.iter().zip(yardstick).map(|(own, other)| own / other).collect();
-    Figure {
-        what,
-        engine: engine.name(),
-        unit: "/s",
-        value: median(speeds),
-        yardstick: median(yardstick),
-        ratio: median(&ratios),
-        spread: spread(&ratios),
-        target: Some(Target::AtLeast(least)),
-        notes: Vec::new(),
-    }
+    Figure::of_rates(what, engine, (speeds, yardstick), Some(Target::AtLeast(least)))
 }
 
 async fn measure_engine(

@@ -4,7 +4,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::{machine, measured_store::FOLDER, options::Measurement};
+use crate::{
+    machine,
+    measured_store::{Engine, FOLDER},
+    options::Measurement,
+    stats::{median, spread},
+};
 
 /// The target of a ratio.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -38,6 +43,43 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
+    /// Rates against those of a yardstick in the same rounds.
+    pub(crate) fn of_rates(
+        what: &'static str,
+        engine: Engine,
+        (own, others): (&[f64], &[f64]),
+        target: Option<Target>,
+    ) -> Self {
+        let ratios: Vec<f64> = own.iter().zip(others).map(|(own, other)| own / other).collect();
+        Self {
+            what,
+            engine: engine.name(),
+            unit: "/s",
+            value: median(own),
+            yardstick: median(others),
+            ratio: median(&ratios),
+            spread: spread(&ratios),
+            target,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Milliseconds against a limit.
+    pub(crate) fn within(what: &'static str, engine: Engine, milliseconds: &[f64], limit: f64) -> Self {
+        let (least, most) = spread(milliseconds);
+        Self {
+            what,
+            engine: engine.name(),
+            unit: "ms",
+            value: median(milliseconds),
+            yardstick: limit,
+            ratio: median(milliseconds) / limit,
+            spread: (least / limit, most / limit),
+            target: Some(Target::AtMost(1.0)),
+            notes: Vec::new(),
+        }
+    }
+
     pub(crate) fn passed(&self) -> bool {
         match self.target {
             Some(Target::AtLeast(least)) => self.ratio >= least,

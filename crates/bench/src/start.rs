@@ -1,7 +1,8 @@
 //! The real program on an existing store: how soon it is ready, and how much memory it uses.
 //!
 //! The store holds a thousand workspaces. The time runs from before the process is spawned until `/readyz`
-//! succeeds; the memory is the resident size, idle after the start and again after a thousand calls.
+//! succeeds; the memory is the resident size, idle after the start and again after a thousand calls, and what the
+//! program has allocated after thousands of messages, at once and after a rest.
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::{
     measured_store::{Engine, MeasuredStore},
     options::Options,
     program::{self, Disk, RunningProgram},
+    receive,
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
@@ -20,7 +22,13 @@ const WORKSPACES: usize = 1000;
 /// How often the program is started.
 const STARTS: usize = 15;
 const READY_MILLISECONDS: f64 = 300.0;
-const RESIDENT_MEGABYTES: f64 = 60.0;
+const RESIDENT_MEGABYTES: f64 = 65.0;
+/// Allocated after many messages.
+const BUSY_MEGABYTES: f64 = 120.0;
+const MESSAGES: usize = 5000;
+const SESSIONS: usize = 64;
+/// After so long what was allocated for them is given back.
+const REST: Duration = Duration::from_mins(1);
 /// How long the program idles before its memory is read.
 const IDLE_PAUSE: Duration = Duration::from_secs(4);
 const CALLS: u64 = 1000;
@@ -39,9 +47,15 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         }
         let running = RunningProgram::start(&program, &store, Disk::AsItIs).await;
         let memory = watch_memory(&running, key).await;
+        let idle = running.anonymous_megabytes();
+        receive::send_to(running.smtp, SESSIONS, MESSAGES, "bench-0@agents.test").await;
+        let busy = running.anonymous_megabytes();
+        tokio::time::sleep(REST).await;
+        let rested = running.anonymous_megabytes();
         running.stop();
         figures.push(ready_figure(*engine, &times));
         figures.push(memory_figure(*engine, memory));
+        figures.push(messages_figure(*engine, [idle, busy, rested]));
         store.remove().await;
     }
     figures
@@ -86,7 +100,7 @@ fn ready_figure(engine: Engine, times: &[f64]) -> Figure {
 fn memory_figure(engine: Engine, [fresh, busy, idle]: [f64; 3]) -> Figure {
     let ratios = [fresh / RESIDENT_MEGABYTES, idle / RESIDENT_MEGABYTES];
     Figure {
-        what: "idle memory : 60 MB",
+        what: "idle memory : 65 MB",
         engine: engine.name(),
         unit: "MB",
         value: fresh.max(idle),
@@ -96,6 +110,23 @@ fn memory_figure(engine: Engine, [fresh, busy, idle]: [f64; 3]) -> Figure {
         target: Some(Target::AtMost(1.0)),
         notes: vec![format!(
             "resident {fresh:.1} MB idle after the start, {busy:.1} MB after {CALLS} calls at 32 connections, {idle:.1} MB idle again"
+        )],
+    }
+}
+
+fn messages_figure(engine: Engine, [idle, busy, rested]: [f64; 3]) -> Figure {
+    let ratios = [busy / BUSY_MEGABYTES, rested / BUSY_MEGABYTES];
+    Figure {
+        what: "allocated after 5,000 messages : 120 MB",
+        engine: engine.name(),
+        unit: "MB",
+        value: busy,
+        yardstick: BUSY_MEGABYTES,
+        ratio: busy / BUSY_MEGABYTES,
+        spread: spread(&ratios),
+        target: Some(Target::AtMost(1.0)),
+        notes: vec![format!(
+            "allocated {idle:.1} MB before, {busy:.1} MB after {MESSAGES} messages at {SESSIONS} sessions, {rested:.1} MB after a minute of rest"
         )],
     }
 }

@@ -31,21 +31,43 @@ impl Comparison<'_> {
         let names = (self.measured.name, self.yardstick.name);
         let mut outcomes = take_turns(&[self.measured, self.yardstick], options).await;
         let (others, own) = (outcomes.pop().unwrap_or_default(), outcomes.pop().unwrap_or_default());
-        let speed = |outcome: &Outcome| outcome.requests_per_second;
-        let ratios: Vec<f64> =
-            own.iter().zip(&others).map(|(own, other)| speed(own) / speed(other)).collect();
-        Figure {
-            what: self.what,
-            engine: self.engine.name(),
-            unit: "/s",
-            value: median_of(&own, speed),
-            yardstick: median_of(&others, speed),
-            ratio: median(&ratios),
-            spread: spread(&ratios),
-            target: self.target,
-            notes: vec![describe(names.0, &own), describe(names.1, &others)],
+        compare(self.what, self.engine, self.target, [(names.0, &own), (names.1, &others)])
+    }
+}
+
+/// The rates of two sides, with a note about each.
+pub(crate) fn compare(
+    what: &'static str,
+    engine: Engine,
+    target: Option<Target>,
+    [own, other]: [(&str, &[Outcome]); 2],
+) -> Figure {
+    let rates = |outcomes: &[Outcome]| -> Vec<f64> {
+        outcomes.iter().map(|outcome| outcome.requests_per_second).collect()
+    };
+    let mut figure = Figure::of_rates(what, engine, (&rates(own.1), &rates(other.1)), target);
+    figure.notes = [own, other].map(|(name, outcomes)| describe(name, outcomes)).to_vec();
+    figure
+}
+
+/// Lets two sides take turns, and returns the results of each.
+pub(crate) async fn alternate<T>(
+    rounds: usize,
+    mut own: impl AsyncFnMut() -> T,
+    mut other: impl AsyncFnMut() -> T,
+) -> (Vec<T>, Vec<T>) {
+    let (mut of_own, mut of_other) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        // The order alternates, so that neither side profits from what the other leaves behind.
+        if round % 2 == 0 {
+            of_own.push(own().await);
+            of_other.push(other().await);
+        } else {
+            of_other.push(other().await);
+            of_own.push(own().await);
         }
     }
+    (of_own, of_other)
 }
 
 /// Warms all sides up, and runs them in turns. Returns the outcomes of each side.
@@ -84,7 +106,7 @@ pub(crate) fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) ->
 /// A summary of several turns.
 pub(crate) fn describe(name: &str, outcomes: &[Outcome]) -> String {
     format!(
-        "{name}: {:.0} /s, latency {:.2} ms, 99 % within {:.2} ms; CPU of this process {:.1} µs a request, of the client {:.1} µs",
+        "{name}: {:.0} /s, latency {:.2} ms, 99 % within {:.2} ms; CPU of the server {:.1} µs each, of the client {:.1} µs",
         median_of(outcomes, |outcome| outcome.requests_per_second),
         median_of(outcomes, |outcome| outcome.median_latency),
         median_of(outcomes, |outcome| outcome.p99_latency),
@@ -107,18 +129,9 @@ pub(crate) async fn within(
         latencies.push(outcome.median_latency);
         slowest = slowest.max(outcome.p99_latency);
     }
-    let (least, most) = spread(&latencies);
-    Figure {
-        what,
-        engine: engine.name(),
-        unit: "ms",
-        value: median(&latencies),
-        yardstick: milliseconds,
-        ratio: median(&latencies) / milliseconds,
-        spread: (least / milliseconds, most / milliseconds),
-        target: Some(Target::AtMost(1.0)),
-        notes: vec![format!("99 % of a turn within {slowest:.1} ms")],
-    }
+    let mut figure = Figure::within(what, engine, &latencies, milliseconds);
+    figure.notes.push(format!("99 % of a turn within {slowest:.1} ms"));
+    figure
 }
 
 /// The median time of reads while other work runs, against that before.
