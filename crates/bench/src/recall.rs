@@ -1,5 +1,7 @@
 //! Recall over many snippets, how much the index finds of what an exact search would, how fast texts are embedded,
-//! and the quality of the results on a public set of questions.
+//! how fast mail comes into memory, and the quality of the results on a public set of questions.
+
+mod mail;
 
 use std::{
     io::Write as _,
@@ -29,7 +31,7 @@ use crate::{
     relay,
     report::{Figure, Target},
     service::Service,
-    stats::{median, spread},
+    stats::{as_float, median, spread},
     turns,
 };
 
@@ -57,6 +59,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     for engine in &options.engines {
         figures.push(measure_engine(*engine, options).await);
         figures.push(disturbance(*engine, options).await);
+        figures.push(mail::measure(*engine, options).await);
     }
     figures
 }
@@ -351,10 +354,11 @@ fn quality(path: &Path) -> Vec<Figure> {
             spread: (value / baseline, value / baseline),
             target: what.starts_with("both").then_some(Target::AtLeast(1.0)),
             notes: vec![format!(
-                "{} questions, {passages} passages; MRR {:.3}, recall@1 {:.3}",
+                "{} questions, {passages} passages; MRR {:.3}, recall@1 {:.3}, recall@10 {:.3}",
                 ranks.len(),
                 mean(ranks.iter().map(|rank| if *rank == 0 { 0.0 } else { 1.0 / as_float(*rank) })),
-                recall_at(ranks, 1)
+                recall_at(ranks, 1),
+                recall_at(ranks, 10)
             )],
         }
     });
@@ -377,11 +381,6 @@ fn rank(found: &[i64], answers: &[usize], wanted: usize) -> usize {
 
 fn recall_at(ranks: &[usize], limit: usize) -> f64 {
     mean(ranks.iter().map(|rank| if (1..=limit).contains(rank) { 1.0 } else { 0.0 }))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a small number")]
-fn as_float(count: usize) -> f64 {
-    count as f64
 }
 
 fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {

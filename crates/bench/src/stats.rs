@@ -14,6 +14,12 @@ pub(crate) fn percentile(values: &mut [f64], share: f64) -> f64 {
     values[index]
 }
 
+/// A count as a number to divide.
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+pub(crate) fn as_float(count: usize) -> f64 {
+    count as f64
+}
+
 /// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(&mut values.to_vec(), 0.5)

@@ -1,37 +1,67 @@
-//! The functions between the matrix products, written so that the compiler vectorises them.
+//! The functions between the matrix products, written so that the compiler vectorises them: a token is a column, and
+//! each step runs along a row, so that no sum waits for the one before it.
 
-use ndarray::{Array2, ArrayViewMut1};
+use ndarray::Array2;
 
 /// Added to the variance for stability.
 const VARIANCE_EPSILON: f32 = 1e-12;
 
-/// Layer normalisation: mean 0 and variance 1, then the learned scale and offset.
-pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
-    for mut row in rows.rows_mut() {
-        let Some(row) = row.as_slice_mut() else { continue };
-        #[expect(clippy::cast_precision_loss, reason = "a row has hundreds of numbers")]
-        let count = row.len() as f32;
-        let mean = row.iter().sum::<f32>() / count;
-        let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
-        let inverse = (variance + VARIANCE_EPSILON).sqrt().recip();
-        for ((x, scale), offset) in row.iter_mut().zip(scale).zip(offset) {
+/// Layer normalisation of each column: mean 0 and variance 1, then the learned scale and offset.
+pub(crate) fn normalise(columns: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
+    let (height, width) = columns.dim();
+    let Some(numbers) = columns.as_slice_mut() else { return };
+    #[expect(clippy::cast_precision_loss, reason = "a column has hundreds of numbers")]
+    let count = height as f32;
+    let mut means = vec![0.0; width];
+    for row in numbers.chunks_exact(width) {
+        for (sum, x) in means.iter_mut().zip(row) {
+            *sum += x;
+        }
+    }
+    for sum in &mut means {
+        *sum /= count;
+    }
+    let mut inverses = vec![0.0; width];
+    for row in numbers.chunks_exact(width) {
+        for ((sum, x), mean) in inverses.iter_mut().zip(row).zip(&means) {
+            *sum += (x - mean) * (x - mean);
+        }
+    }
+    for sum in &mut inverses {
+        *sum = (*sum / count + VARIANCE_EPSILON).sqrt().recip();
+    }
+    for ((row, scale), offset) in numbers.chunks_exact_mut(width).zip(scale).zip(offset) {
+        for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverses) {
             *x = (*x - mean) * inverse * scale + offset;
         }
     }
 }
 
-/// Softmax of a row.
-pub(crate) fn softmax(row: &mut ArrayViewMut1<'_, f32>) {
-    let Some(row) = row.as_slice_mut() else { return };
-    let highest = row.iter().copied().fold(f32::MIN, f32::max);
-    let mut sum = 0.0;
-    for x in row.iter_mut() {
-        *x = exp(*x - highest);
-        sum += *x;
+/// Softmax of each column.
+pub(crate) fn softmax(columns: &mut Array2<f32>) {
+    let width = columns.ncols();
+    let Some(numbers) = columns.as_slice_mut() else { return };
+    let mut highest = vec![f32::MIN; width];
+    for row in numbers.chunks_exact(width) {
+        for (highest, x) in highest.iter_mut().zip(row) {
+            // Not `max`, which looks at more than one instruction does.
+            *highest = if *x > *highest { *x } else { *highest };
+        }
     }
-    let inverse = sum.recip();
-    for x in row {
-        *x *= inverse;
+    let mut sums = vec![0.0; width];
+    for row in numbers.chunks_exact_mut(width) {
+        for ((x, highest), sum) in row.iter_mut().zip(&highest).zip(&mut sums) {
+            *x = exp(*x - highest);
+            *sum += *x;
+        }
+    }
+    for sum in &mut sums {
+        *sum = sum.recip();
+    }
+    for row in numbers.chunks_exact_mut(width) {
+        for (x, inverse) in row.iter_mut().zip(&sums) {
+            *x *= inverse;
+        }
     }
 }
 
@@ -43,17 +73,17 @@ pub(crate) fn gelu(numbers: &mut [f32]) {
 }
 
 /// exp(x) for x ≤ 0, to about seven digits: a power of two by its bits, the rest by a polynomial.
-#[expect(clippy::cast_possible_truncation, reason = "the power is bounded before")]
 fn exp(x: f32) -> f32 {
-    // Adding this rounds to an integer.
+    // Adding this rounds to an integer, which is then in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     let power = (x * std::f32::consts::LOG2_E).max(-126.0);
-    let rounded = (power + ROUND) - ROUND;
-    let t = (power - rounded) * std::f32::consts::LN_2;
+    let rounded = power + ROUND;
+    let t = (power - (rounded - ROUND)) * std::f32::consts::LN_2;
     let series = 1.0
         + t * (1.0
             + t * (0.5 + t * (0.166_666_67 + t * (0.041_666_67 + t * (0.008_333_34 + t * 0.001_388_89)))));
-    series * f32::from_bits(((rounded as i32 + 127) << 23).cast_unsigned())
+    let exponent = rounded.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
+    series * f32::from_bits(exponent << 23)
 }
 
 /// The error function, to about seven digits: a rational approximation between -4 and 4, and ±1 beyond.

@@ -1,4 +1,10 @@
 //! The forward pass: six layers of attention over the tokens of a text, then mean pooling.
+//!
+//! Several texts are computed together: their tokens are the columns of one matrix, so that a product prepares its
+//! weights once for all of them. Only attention looks at each text by itself, so no text is padded to the length of
+//! another. Columns, because a product and the functions between products then read numbers that lie side by side.
+
+use std::ops::Range;
 
 use ndarray::{Array2, ArrayView2, Axis, Slice, linalg::general_mat_mul};
 
@@ -30,14 +36,12 @@ impl Dense {
         Self { weight: reader.matrix(outputs, inputs), bias: reader.numbers(outputs) }
     }
 
-    fn apply(&self, rows: &ArrayView2<'_, f32>) -> Array2<f32> {
-        let mut out = Array2::zeros((rows.nrows(), self.bias.len()));
-        for mut row in out.rows_mut() {
-            if let Some(row) = row.as_slice_mut() {
-                row.copy_from_slice(&self.bias);
-            }
+    fn apply(&self, tokens: &Array2<f32>) -> Array2<f32> {
+        let mut out = Array2::zeros((self.bias.len(), tokens.ncols()));
+        for (mut row, bias) in out.rows_mut().into_iter().zip(&self.bias) {
+            row.fill(*bias);
         }
-        general_mat_mul(1.0, rows, &self.weight.t(), 1.0, &mut out);
+        general_mat_mul(1.0, &self.weight, tokens, 1.0, &mut out);
         out
     }
 }
@@ -53,8 +57,8 @@ impl Norm {
         Self { scale: reader.numbers(DIMENSION), offset: reader.numbers(DIMENSION) }
     }
 
-    fn apply(&self, rows: &mut Array2<f32>) {
-        normalise(rows, &self.scale, &self.offset);
+    fn apply(&self, tokens: &mut Array2<f32>) {
+        normalise(tokens, &self.scale, &self.offset);
     }
 }
 
@@ -83,42 +87,49 @@ impl Layer {
         }
     }
 
-    fn apply(&self, tokens: &Array2<f32>) -> Array2<f32> {
-        let mut mixed = self.mixed.apply(&self.attend(tokens).view());
+    fn apply(&self, tokens: &Array2<f32>, texts: &[Range<usize>]) -> Array2<f32> {
+        let mut mixed = self.mixed.apply(&self.attend(tokens, texts));
         mixed += tokens;
         self.mixed_norm.apply(&mut mixed);
-        let mut inner = self.inner.apply(&mixed.view());
+        let mut inner = self.inner.apply(&mixed);
         if let Some(numbers) = inner.as_slice_mut() {
             gelu(numbers);
         }
-        let mut outer = self.outer.apply(&inner.view());
+        let mut outer = self.outer.apply(&inner);
         outer += &mixed;
         self.outer_norm.apply(&mut outer);
         outer
     }
 
-    /// Self-attention, one head at a time.
-    fn attend(&self, tokens: &Array2<f32>) -> Array2<f32> {
-        let tokens = tokens.view();
+    /// Self-attention: of each text by itself, one head at a time.
+    fn attend(&self, tokens: &Array2<f32>, texts: &[Range<usize>]) -> Array2<f32> {
         let (query, key, value) =
-            (self.query.apply(&tokens), self.key.apply(&tokens), self.value.apply(&tokens));
-        let count = tokens.nrows();
-        let mut attended = Array2::zeros((count, DIMENSION));
-        let mut shares = Array2::zeros((count, count));
+            (self.query.apply(tokens), self.key.apply(tokens), self.value.apply(tokens));
+        let mut attended = Array2::zeros(tokens.dim());
         #[expect(clippy::cast_precision_loss, reason = "the number is 32")]
         let scale = (HEAD as f32).sqrt().recip();
-        for head in 0..HEADS {
-            let columns = Slice::from(head * HEAD..(head + 1) * HEAD);
-            let of_head = |all: &'_ Array2<f32>| all.slice_axis(Axis(1), columns).to_owned();
-            let (query, key, value) = (of_head(&query), of_head(&key), of_head(&value));
-            general_mat_mul(scale, &query, &key.t(), 0.0, &mut shares);
-            for mut row in shares.rows_mut() {
-                softmax(&mut row);
+        for text in texts {
+            let mut shares = Array2::zeros((text.len(), text.len()));
+            let text = Slice::from(text.clone());
+            for head in 0..HEADS {
+                let head = Slice::from(head * HEAD..(head + 1) * HEAD);
+                let [query, key, value] = [&query, &key, &value].map(|all| part(all, head, text));
+                general_mat_mul(scale, &key.t(), &query, 0.0, &mut shares);
+                softmax(&mut shares);
+                let mut attended = attended.slice_axis_mut(Axis(0), head);
+                general_mat_mul(1.0, &value, &shares, 0.0, &mut attended.slice_axis_mut(Axis(1), text));
             }
-            general_mat_mul(1.0, &shares, &value, 0.0, &mut attended.slice_axis_mut(Axis(1), columns));
         }
         attended
     }
+}
+
+/// Some columns of some rows.
+fn part(all: &Array2<f32>, rows: Slice, columns: Slice) -> ArrayView2<'_, f32> {
+    let mut part = all.view();
+    part.slice_axis_inplace(Axis(0), rows);
+    part.slice_axis_inplace(Axis(1), columns);
+    part
 }
 
 /// The loaded model.
@@ -143,20 +154,31 @@ impl Weights {
         Self { words, positions, norm, layers }
     }
 
-    /// The vector of a text, of length 1.
-    pub(crate) fn embed(&self, tokens: &[u16]) -> Vec<f32> {
-        let mut rows = self.positions.slice_axis(Axis(0), Slice::from(..tokens.len())).to_owned();
-        for (mut row, token) in rows.rows_mut().into_iter().zip(tokens) {
+    /// The vectors of texts, each of length 1.
+    pub(crate) fn embed(&self, texts: &[Vec<u16>]) -> Vec<Vec<f32>> {
+        let (mut ranges, mut end) = (Vec::with_capacity(texts.len()), 0);
+        for tokens in texts {
+            ranges.push(end..end + tokens.len());
+            end += tokens.len();
+        }
+        let mut rows = Array2::zeros((end, DIMENSION));
+        let positions = texts.iter().flat_map(|tokens| self.positions.rows().into_iter().zip(tokens));
+        for (mut row, (position, token)) in rows.rows_mut().into_iter().zip(positions) {
+            row.assign(&position);
             if let Some(row) = row.as_slice_mut() {
                 self.words.add_row(usize::from(*token), row);
             }
         }
-        self.norm.apply(&mut rows);
+        let mut tokens = rows.t().as_standard_layout().into_owned();
+        self.norm.apply(&mut tokens);
         for layer in &self.layers {
-            rows = layer.apply(&rows);
+            tokens = layer.apply(&tokens, &ranges);
         }
-        let sum = rows.sum_axis(Axis(0));
-        let length = sum.dot(&sum).sqrt().max(f32::MIN_POSITIVE);
-        (sum / length).to_vec()
+        let pool = |text: Range<usize>| {
+            let sum = tokens.slice_axis(Axis(1), Slice::from(text)).sum_axis(Axis(1));
+            let length = sum.dot(&sum).sqrt().max(f32::MIN_POSITIVE);
+            (sum / length).to_vec()
+        };
+        ranges.into_iter().map(pool).collect()
     }
 }

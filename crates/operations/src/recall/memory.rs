@@ -8,6 +8,7 @@ pub(crate) mod find;
 mod indexes;
 mod local;
 pub mod mail;
+mod own_text;
 pub(crate) mod passages;
 pub mod renew;
 

@@ -84,27 +84,34 @@ pub(super) async fn index_mail(app: App) {
                 }
             }
         }
-        while let Some(mailbox) = pending.behind.iter().next().cloned() {
-            match isolate("mail-memory", mail::index_some(&app, &mailbox)).await {
-                // A mailbox with much mail takes turns with the others.
-                Ok(Progress::More) => {}
-                Ok(Progress::Done) => _ = pending.behind.remove(&mailbox),
-                Ok(Progress::Claimed) => {
-                    pending.behind.remove(&mailbox);
-                    pending.claimed.insert(mailbox);
+        while !pending.behind.is_empty() {
+            // In rounds: a mailbox with much mail takes turns with the others.
+            for mailbox in Vec::from_iter(pending.behind.clone()) {
+                index_mailbox(&app, &mut pending, mailbox).await;
+                while let Ok(wake) = wakes.try_recv() {
+                    pending.add(wake);
                 }
-                Err(error) => {
-                    tracing::warn!(%error, workspace = %mailbox.0, "mail indexing failed; retrying");
-                    pending.behind.remove(&mailbox);
-                    pending.all = true;
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
-            }
-            while let Ok(wake) = wakes.try_recv() {
-                pending.add(wake);
             }
         }
         pending.wait(&mut wakes).await;
+    }
+}
+
+/// Indexes the next messages of a mailbox.
+async fn index_mailbox(app: &App, pending: &mut PendingMailboxes, mailbox: mail::PendingMailbox) {
+    match isolate("mail-memory", mail::index_some(app, &mailbox)).await {
+        Ok(Progress::More) => {}
+        Ok(Progress::Done) => _ = pending.behind.remove(&mailbox),
+        Ok(Progress::Claimed) => {
+            pending.behind.remove(&mailbox);
+            pending.claimed.insert(mailbox);
+        }
+        Err(error) => {
+            tracing::warn!(%error, workspace = %mailbox.0, "mail indexing failed; retrying");
+            pending.behind.remove(&mailbox);
+            pending.all = true;
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
     }
 }
 

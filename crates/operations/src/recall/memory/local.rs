@@ -1,5 +1,5 @@
 //! The embedded model behind the port: urgent texts are computed on a few blocking threads, others on low-priority
-//! threads, one text at a time: one for documents, one with even lower priority for mail.
+//! threads: one for documents, one with even lower priority for mail. The texts of a request are computed together.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::core::ports::{EmbedFault, Embedder, Embedding, Urgency};
 
-/// Texts that are embedded at the same time for waiting callers.
+/// Requests of waiting callers that are processed at the same time.
 const MAX_CONCURRENT: usize = 2;
 /// The niceness of the thread for documents: about a tenth of a normal share, so that it still makes progress.
 const DOCUMENT_NICENESS: i32 = 10;
@@ -34,7 +34,7 @@ impl Default for LocalEmbedder {
 impl LocalEmbedder {
     async fn embed_now(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
         let _turn = self.turns.acquire().await.map_err(|error| unavailable(&error))?;
-        let work = tokio::task::spawn_blocking(move || texts.iter().map(|text| embed::embed(text)).collect());
+        let work = tokio::task::spawn_blocking(move || embed::embed_all(&texts));
         work.await.map_err(|error| unavailable(&error))
     }
 }
@@ -60,7 +60,7 @@ fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
         #[cfg(not(target_os = "linux"))]
         let _ = niceness;
         while let Some((texts, answer)) = jobs.blocking_recv() {
-            let _ = answer.send(texts.iter().map(|text| embed::embed(text)).collect());
+            let _ = answer.send(embed::embed_all(&texts));
         }
     };
     if let Err(error) = std::thread::Builder::new().name("embed".to_owned()).spawn(run) {

@@ -1,17 +1,18 @@
-//! Indexes mail for memory after it arrived, in the background: a mailbox at a time, a message at a time, in the
-//! order of arrival, and only what was found clean or was sent from here.
+//! Indexes mail for memory after it arrived, in the background: a mailbox at a time, in the order of arrival, and only
+//! what was found clean or was sent from here. Several messages are embedded together, which takes far less time where
+//! they are short, and then stored one by one.
 //!
 //! A mailbox's position is in the store, so nothing is lost when a process ends. Passages refer to their email and
 //! are deleted with it.
 
-use model::{MailboxId, WorkspaceId, emails::ScanStatus};
+use model::{EmailId, MailboxId, WorkspaceId, emails::ScanStatus};
 use store::{
     contents,
     emails::EmailRecord,
-    memory::{self, Owner},
+    memory::{self, NewPassage, Owner},
 };
 
-use super::passages;
+use super::{own_text::own_text, passages};
 use crate::{
     core::{
         app::App,
@@ -23,7 +24,10 @@ use crate::{
 };
 
 /// Messages per step of a mailbox.
-const BATCH: i64 = 20;
+const BATCH: i64 = 32;
+/// Passages after which the messages at hand are embedded: about a second of work, and enough to fill the model's
+/// batches where messages are short.
+const GROUP_PASSAGES: usize = 16;
 /// Passages per message: the first few pages.
 const MAX_PASSAGES: usize = 8;
 /// Characters of a message that are used for them.
@@ -119,27 +123,40 @@ async fn index_from(
     let id = mailbox.clone();
     let emails =
         app.db().read(workspace, async move |tx| memory::emails_after(tx, &id, arrival, BATCH).await).await?;
-    let is_any = !emails.is_empty();
+    let mut progress = Ok(if emails.is_empty() { Progress::Done } else { Progress::More });
+    let mut group = Vec::new();
     // Unwanted messages are skipped together with the next wanted one.
     let mut skipped = None;
     for mail in emails {
         if is_waiting(&mail) {
             // Its scan wakes this worker again.
-            advance(app, workspace, mailbox, skipped).await?;
-            return Ok(Progress::Done);
+            progress = Ok(Progress::Done);
+            break;
         }
-        if is_wanted(&mail) {
-            skipped = match catch_item_panic("mail-memory", index_one(app, workspace, mailbox, &mail)).await {
-                Ok(indexed) => indexed.map(|()| None)?,
-                // One that panics must not block the next ones.
-                Err(_) => Some(mail.arrival),
-            };
-        } else {
+        if !is_wanted(&mail) {
             skipped = Some(mail.arrival);
+            continue;
+        }
+        match catch_item_panic("mail-memory", prepare(app, workspace, &mail)).await {
+            Ok(Ok(prepared)) => {
+                group.push(prepared);
+                skipped = None;
+            }
+            // Those before it are indexed nevertheless.
+            Ok(Err(error)) => {
+                progress = Err(error);
+                break;
+            }
+            // One that panics must not block the next ones.
+            Err(_) => skipped = Some(mail.arrival),
+        }
+        if group.iter().map(|mail: &PreparedMessage| mail.texts.len()).sum::<usize>() >= GROUP_PASSAGES {
+            index_group(app, workspace, mailbox, &std::mem::take(&mut group)).await?;
         }
     }
+    index_group(app, workspace, mailbox, &group).await?;
     advance(app, workspace, mailbox, skipped).await?;
-    Ok(if is_any { Progress::More } else { Progress::Done })
+    progress
 }
 
 async fn advance(
@@ -163,23 +180,74 @@ fn is_wanted(mail: &EmailRecord) -> bool {
     mail.outgoing || mail.scan_status == Some(ScanStatus::Clean)
 }
 
-/// Indexes one message and advances the mailbox's position, all or nothing.
-async fn index_one(
-    app: &App,
-    workspace: &WorkspaceId,
-    mailbox: &MailboxId,
-    mail: &EmailRecord,
-) -> Result<()> {
+/// A message that is ready to be embedded.
+struct PreparedMessage {
+    id: EmailId,
+    arrival: i64,
+    /// The texts of its passages.
+    texts: Vec<String>,
+}
+
+async fn prepare(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Result<PreparedMessage> {
     let text = text_of(app, workspace, mail).await?;
-    let key = app.data_key(workspace).await?;
     let subject = ::mail::safe_text::SafeText::line(&mail.subject).into_string();
     let mut pieces = passages::cut(app, text, MAX_PASSAGES).await?;
     if pieces.is_empty() {
         pieces.push(String::new());
     }
     // The subject gives every passage its context.
-    let pieces = pieces.into_iter().map(|piece| format!("{subject}\n{piece}").trim().to_owned()).collect();
-    let passages = passages::make(app, &key, pieces, 0, Urgency::Idle).await?;
+    let texts = pieces.into_iter().map(|piece| format!("{subject}\n{piece}").trim().to_owned()).collect();
+    Ok(PreparedMessage { id: mail.id.clone(), arrival: mail.arrival, texts })
+}
+
+/// Indexes messages together, or one by one where that fails: one must not block those before it, and one that panics
+/// none at all.
+async fn index_group(
+    app: &App,
+    workspace: &WorkspaceId,
+    mailbox: &MailboxId,
+    group: &[PreparedMessage],
+) -> Result<()> {
+    let index = |some| catch_item_panic("mail-memory", index_together(app, workspace, mailbox, some));
+    if group.len() > 1 && matches!(index(group).await, Ok(Ok(()))) {
+        return Ok(());
+    }
+    for mail in group {
+        match index(std::slice::from_ref(mail)).await {
+            Ok(indexed) => indexed?,
+            Err(_) => advance(app, workspace, mailbox, Some(mail.arrival)).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Embeds messages in one request, and stores them one by one: a transaction that locks several emails could deadlock
+/// with one that deletes them.
+async fn index_together(
+    app: &App,
+    workspace: &WorkspaceId,
+    mailbox: &MailboxId,
+    group: &[PreparedMessage],
+) -> Result<()> {
+    let key = app.data_key(workspace).await?;
+    let texts = group.iter().flat_map(|mail| mail.texts.clone()).collect();
+    let mut passages = passages::make(app, &key, texts, 0, Urgency::Idle).await?.into_iter();
+    for mail in group {
+        let of_mail = (0..).zip(passages.by_ref().take(mail.texts.len()));
+        let of_mail = of_mail.map(|(position, passage)| NewPassage { position, ..passage }).collect();
+        store_passages(app, workspace, mailbox, mail, of_mail).await?;
+    }
+    Ok(())
+}
+
+/// Stores the passages of a message and advances the mailbox's position, all or nothing.
+async fn store_passages(
+    app: &App,
+    workspace: &WorkspaceId,
+    mailbox: &MailboxId,
+    mail: &PreparedMessage,
+    passages: Vec<NewPassage>,
+) -> Result<()> {
     let (owner, arrival) = (Owner::Email(mailbox.clone(), mail.id.clone()), mail.arrival);
     let (id, email, until) = (mailbox.clone(), mail.id.clone(), app.now().plus_seconds(CLAIM_SECONDS));
     app.db()
@@ -195,10 +263,13 @@ async fn index_one(
     Ok(())
 }
 
-/// The text of a message, without quoted lines.
+/// The text of a message that its author wrote.
 async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Result<String> {
     let content = mail.content_id.clone();
-    let texts = app.db().read(workspace, async move |tx| contents::find_view::<contents::Texts>(tx, &content).await).await?;
+    let texts = app
+        .db()
+        .read(workspace, async move |tx| contents::find_view::<contents::Texts>(tx, &content).await)
+        .await?;
     let Some(texts) = texts else { return Ok(String::new()) };
     let text = match present::open(app, workspace, texts.into()).await {
         Ok(EmailContent::Safe(text)) => text,
@@ -209,6 +280,5 @@ async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Resu
             String::new()
         }
     };
-    let own: Vec<&str> = text.lines().filter(|line| !line.starts_with('>')).collect();
-    Ok(present::cut(own.join("\n"), MAX_CHARS).0)
+    Ok(present::cut(own_text(&text), MAX_CHARS).0)
 }
