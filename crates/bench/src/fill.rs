@@ -2,6 +2,8 @@
 //!
 //! Everything derives from a running number, so that a measurement can name any row without having stored it.
 
+use std::sync::Arc;
+
 use model::{
     LabelId, MailboxId, Timestamp, WorkspaceId,
     folders::{Folder, SystemFolder},
@@ -11,6 +13,7 @@ use model::{
 use store::{
     Db, Error, Param, SystemTx, addresses, folders, labels,
     mailboxes::{self, MailboxRecord},
+    vault::{DataKey, MasterKey},
 };
 
 /// Mailboxes per workspace, in stores with many workspaces.
@@ -47,10 +50,11 @@ pub(crate) fn next_random(state: &mut u64) -> u64 {
 }
 
 /// Adds workspaces with a key and a few mailboxes each.
-pub(crate) async fn add_workspaces(db: &Db, count: usize) {
+pub(crate) async fn add_workspaces(db: &Db, key: MasterKey, count: usize) {
+    let key = Arc::new(key);
     for first in (0..count).step_by(BATCH) {
-        let numbers = first..(first + BATCH).min(count);
-        db.system_write(async move |tx| insert_workspaces(tx, numbers).await)
+        let (numbers, key) = (first..(first + BATCH).min(count), key.clone());
+        db.system_write(async move |tx| insert_workspaces(tx, &key, numbers).await)
             .await
             .expect("workspaces are added");
     }
@@ -61,7 +65,13 @@ pub(crate) async fn add_workspaces(db: &Db, count: usize) {
     }
 }
 
-async fn insert_workspaces(tx: &mut SystemTx, numbers: std::ops::Range<usize>) -> Result<(), Error> {
+async fn insert_workspaces(
+    tx: &mut SystemTx,
+    key: &MasterKey,
+    numbers: std::ops::Range<usize>,
+) -> Result<(), Error> {
+    // The program refuses to start on data of another master key.
+    let data_key = DataKey::generate().expect("a data key");
     let settings = serde_json::to_string(&MailboxSettings::default()).expect("settings are JSON");
     let mut workspaces =
         Rows::new("workspace (id, name, owner_address, timezone, plan, data_key, created_at, updated_at)");
@@ -72,6 +82,7 @@ async fn insert_workspaces(tx: &mut SystemTx, numbers: std::ops::Range<usize>) -
     let at = Value::Integer(CREATED_AT.as_micros());
     for n in numbers {
         let workspace = Value::Text(workspace_id(n).to_string());
+        let wrapped = key.wrap(workspace_id(n).as_str(), &data_key).expect("a wrapped key");
         let hash = key_hash(n);
         workspaces.add([
             workspace.clone(),
@@ -79,7 +90,7 @@ async fn insert_workspaces(tx: &mut SystemTx, numbers: std::ops::Range<usize>) -
             Value::Text(format!("owner-{n}@agents.test")),
             Value::text("UTC"),
             Value::text("developer"),
-            Value::Bytes(hash.repeat(2)),
+            Value::Bytes(wrapped),
             at.clone(),
             at.clone(),
         ]);

@@ -10,7 +10,7 @@
 
 use std::time::Instant;
 
-use store::{Db, Error, mailboxes, system};
+use store::{Db, Error, mailboxes, system, vault::MasterKey};
 
 use crate::{
     fill,
@@ -62,7 +62,7 @@ impl FilledStore {
     async fn new(store: &MeasuredStore, workspaces: usize) -> Self {
         let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(model::Timestamp::from_micros(0)).await.expect("the schema is made");
-        fill::add_workspaces(&db, workspaces).await;
+        fill::add_workspaces(&db, MasterKey::generate().expect("a master key"), workspaces).await;
         Self { db, workspaces }
     }
 

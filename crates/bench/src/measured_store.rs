@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use store::DatabaseLocation;
+use store::{DatabaseLocation, vault::MasterKey};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// The folder for results and for stores while they are measured.
@@ -63,6 +63,11 @@ impl MeasuredStore {
     /// The folder for everything except the relational store.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The master key of its data; a new one if there is none.
+    pub(crate) fn master_key(&self) -> MasterKey {
+        MasterKey::load_or_create(&self.folder().join("master.key")).expect("a master key")
     }
 
     /// The PostgreSQL processes that serve this store.

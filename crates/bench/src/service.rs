@@ -21,7 +21,6 @@ use operations::{
 use store::{
     Db,
     blobs::{BlobLocation, Blobs},
-    vault::MasterKey,
 };
 
 use crate::measured_store::MeasuredStore;
@@ -58,7 +57,7 @@ impl Service {
         let blobs = Blobs::open(&BlobLocation::Directory(store.folder().join("blobs")))
             .await
             .expect("the blob store opens");
-        let master_key = MasterKey::load_or_create(&store.folder().join("master.key")).expect("a master key");
+        let master_key = store.master_key();
         let (clock, entropy) = (Arc::new(SystemClock), Box::new(SystemEntropy));
         let scanning = Scanning::new(Vec::new(), None);
         let parts = AppParts {

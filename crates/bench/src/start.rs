@@ -50,6 +50,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         let idle = running.anonymous_megabytes();
         receive::send_to(running.smtp, SESSIONS, MESSAGES, "bench-0@agents.test").await;
         let busy = running.anonymous_megabytes();
+        wait_for_rest(&running).await;
         tokio::time::sleep(REST).await;
         let rested = running.anonymous_megabytes();
         running.stop();
@@ -65,9 +66,22 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 async fn fill_store(store: &MeasuredStore) -> String {
     let service = Service::open(store).await;
     fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
-    fill::add_workspaces(service.app.db(), WORKSPACES).await;
+    fill::add_workspaces(service.app.db(), store.master_key(), WORKSPACES).await;
     service.app.meter().close().await;
     service.key
+}
+
+/// Waits until the messages are embedded for memory, which the program does when it has nothing else to do.
+async fn wait_for_rest(running: &RunningProgram) {
+    let mut before = running.embedding_cpu();
+    loop {
+        tokio::time::sleep(IDLE_PAUSE).await;
+        let now = running.embedding_cpu();
+        if now == before {
+            return;
+        }
+        before = now;
+    }
 }
 
 /// Resident megabytes: idle after the start, right after the calls, idle after them.
