@@ -45,12 +45,18 @@ pub fn embed(text: &str) -> Vec<f32> {
 
 /// The vectors of texts, in their order: the same as one by one, but sooner, above all those of short texts.
 pub fn embed_all(texts: &[impl AsRef<str>]) -> Vec<Vec<f32>> {
+    embed_in_steps(texts, || {})
+}
+
+/// The same, with pauses: calls back after every step, which takes some tens of milliseconds.
+pub fn embed_in_steps(texts: &[impl AsRef<str>], mut after_step: impl FnMut()) -> Vec<Vec<f32>> {
     let mut vectors = Vec::with_capacity(texts.len());
     let (mut batch, mut batch_tokens) = (Vec::new(), 0);
     for text in texts {
         let tokens = vocabulary().encode(text.as_ref(), MAX_TOKENS);
         if batch_tokens + tokens.len() > MAX_BATCH_TOKENS {
             vectors.extend(weights().embed(&std::mem::take(&mut batch)));
+            after_step();
             batch_tokens = 0;
         }
         batch_tokens += tokens.len();
@@ -58,6 +64,7 @@ pub fn embed_all(texts: &[impl AsRef<str>]) -> Vec<Vec<f32>> {
     }
     if !batch.is_empty() {
         vectors.extend(weights().embed(&batch));
+        after_step();
     }
     vectors
 }

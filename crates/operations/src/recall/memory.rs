@@ -5,6 +5,7 @@
 
 mod chunks;
 pub(crate) mod find;
+mod idle_time;
 mod indexes;
 mod local;
 pub mod mail;

@@ -1,10 +1,12 @@
 //! The embedded model behind the port: urgent texts are computed on a few blocking threads, others on low-priority
-//! threads: one for documents, one with even lower priority for mail. The texts of a request are computed together.
+//! threads: one for documents, one with even lower priority for mail, which also pauses while the service is busy. The
+//! texts of a request are computed together.
 
 use std::sync::OnceLock;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::idle_time::IdleTime;
 use crate::core::ports::{EmbedFault, Embedder, Embedding, Urgency};
 
 /// Requests of waiting callers that are processed at the same time.
@@ -50,8 +52,8 @@ fn unavailable(error: &dyn std::error::Error) -> EmbedFault {
     EmbedFault::Unavailable(error.to_string())
 }
 
-/// A low-priority thread; it ends with its queue.
-fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
+/// A low-priority thread, which may pause while the service is busy; it ends with its queue.
+fn start_thread(niceness: i32, gives_way: bool) -> mpsc::Sender<Job> {
     let (sender, mut jobs) = mpsc::channel::<Job>(QUEUE_CAPACITY);
     let run = move || {
         // Without it everything still works, with less regard for other work.
@@ -60,7 +62,9 @@ fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
         #[cfg(not(target_os = "linux"))]
         let _ = niceness;
         while let Some((texts, answer)) = jobs.blocking_recv() {
-            let _ = answer.send(embed::embed_all(&texts));
+            let mut idle_time = gives_way.then(IdleTime::begin);
+            let pause = || idle_time.iter_mut().for_each(IdleTime::pause);
+            let _ = answer.send(embed::embed_in_steps(&texts, pause));
         }
     };
     if let Err(error) = std::thread::Builder::new().name("embed".to_owned()).spawn(run) {
@@ -93,9 +97,11 @@ impl Embedder for LocalEmbedder {
             match urgency {
                 Urgency::Now => self.embed_now(texts).await,
                 Urgency::Soon => {
-                    embed_on(self.soon.get_or_init(|| start_thread(DOCUMENT_NICENESS)), texts).await
+                    embed_on(self.soon.get_or_init(|| start_thread(DOCUMENT_NICENESS, false)), texts).await
                 }
-                Urgency::Idle => embed_on(self.idle.get_or_init(|| start_thread(MAIL_NICENESS)), texts).await,
+                Urgency::Idle => {
+                    embed_on(self.idle.get_or_init(|| start_thread(MAIL_NICENESS, true)), texts).await
+                }
             }
         })
     }
