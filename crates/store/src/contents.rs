@@ -3,9 +3,12 @@
 //! One row serves all mailboxes of a workspace that received the same message. Small parts are sealed in the row, so
 //! that one commit makes everything durable; large parts are in the blob store, written there before the row.
 
+mod around;
+
 use bytes::Bytes;
 use model::Timestamp;
 
+pub use self::around::Around;
 use crate::{
     FromRow, Param, Row, Tx,
     blobs::{self, BlobHash, SealedBlob},
@@ -83,6 +86,38 @@ pub fn seal_part(key: &DataKey, space: &str, content: &str, part: Part, bytes: &
     Ok(SealedPart::Blob(SealedBlob::of_frame(space, key, name, bytes.len(), &framed)?))
 }
 
+/// Packs and seals a message, without its body if that is most of it and stored beside it.
+pub fn seal_message(
+    key: &DataKey,
+    space: &str,
+    content: &str,
+    message: &[u8],
+    body: &[u8],
+) -> Result<SealedPart> {
+    let around = Around::of(message, body).map(|around| around.framed());
+    match around.filter(|framed| framed.len() <= MAX_IN_ROW_BYTES) {
+        Some(framed) => Ok(SealedPart::InRow(key.seal(&purpose(content, Part::Raw), &framed)?)),
+        None => seal_part(key, space, content, Part::Raw, message),
+    }
+}
+
+/// A message that came from the row.
+pub enum OpenedMessage {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// Without its body.
+    Around(Around),
+}
+
+/// Opens a message that came from the row.
+pub fn open_message(key: &DataKey, content: &str, sealed: &[u8]) -> Result<OpenedMessage> {
+    let frame = key.open(&purpose(content, Part::Raw), sealed)?;
+    if Around::is_framed(&frame) {
+        return Around::unframed(&frame).map(OpenedMessage::Around).ok_or_else(damaged);
+    }
+    opened(blobs::unframe(frame)).map(OpenedMessage::Whole)
+}
+
 fn framed(part: Part, bytes: &[u8]) -> Vec<u8> {
     match part {
         Part::Raw | Part::Headers => blobs::frame(bytes),
@@ -107,7 +142,11 @@ pub fn open_start(
 }
 
 fn opened(content: Option<Bytes>) -> Result<Vec<u8>> {
-    content.map(Vec::from).ok_or_else(|| Error::Corrupt("a sealed content is damaged".into()))
+    content.map(Vec::from).ok_or_else(damaged)
+}
+
+fn damaged() -> Error {
+    Error::Corrupt("a sealed content is damaged".into())
 }
 
 fn purpose(content: &str, part: Part) -> String {

@@ -18,9 +18,9 @@ const FRAME_HEADER: usize = 1 + size_of::<u64>();
 const FRAME_PLAIN: u8 = 0;
 const FRAME_ZSTD: u8 = 1;
 
-/// Contents below this size are stored as they are: compressing saves a few hundred bytes of a row, and takes longer than
-/// all else that a read of them does.
-const MIN_PACKED_BYTES: usize = 1024;
+/// Contents below this size, a page of the store, are stored as they are: compressing saves a fraction of a page, and
+/// takes longer than all else that a read of them does.
+const MIN_PACKED_BYTES: usize = 4096;
 
 /// Contents up to this size use the thread's compressor; a larger one would keep its memory allocated.
 const MAX_POOLED_BYTES: usize = 256 * 1024;
@@ -32,9 +32,10 @@ thread_local! {
 }
 
 fn pack(content: &[u8]) -> Option<Vec<u8>> {
-    if content.len() < MIN_PACKED_BYTES {
-        return None;
-    }
+    if content.len() < MIN_PACKED_BYTES { None } else { compress(content) }
+}
+
+fn compress(content: &[u8]) -> Option<Vec<u8>> {
     if content.len() > MAX_POOLED_BYTES {
         return zstd::bulk::compress(content, COMPRESSION_LEVEL).ok();
     }
@@ -58,15 +59,19 @@ fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
 /// The first block of a text. Each block after it is as long as all before it: whoever stops early has unpacked at most
 /// twice what was needed, and most of a long text is in blocks that compress well.
 const FIRST_BLOCK_BYTES: usize = 4 * 1024;
+/// A shorter rest belongs to the block before it.
+const MIN_BLOCK_BYTES: usize = 1024;
 
 /// Compresses a text block by block. Decompressors read such a sequence as one content.
 fn pack_text(text: &[u8]) -> Option<Vec<u8>> {
+    if text.len() < MIN_PACKED_BYTES {
+        return None;
+    }
     let (mut packed, mut read) = (Vec::new(), 0);
     while read < text.len() {
         let end = (read + read.max(FIRST_BLOCK_BYTES)).min(text.len());
-        // A rest that would not be compressed belongs to its block.
-        let end = if text.len() - end < MIN_PACKED_BYTES { text.len() } else { end };
-        packed.extend(pack(&text[read..end])?);
+        let end = if text.len() - end < MIN_BLOCK_BYTES { text.len() } else { end };
+        packed.extend(compress(&text[read..end])?);
         read = end;
     }
     Some(packed)

@@ -10,7 +10,7 @@ use model::{
 };
 use store::{
     Tx,
-    contents::{self, ContentRecord, HeaderSource, Part, ReadableContent, StoredPart, Texts},
+    contents::{self, ContentRecord, HeaderSource, OpenedMessage, Part, ReadableContent, StoredPart, Texts},
     emails::{self, EmailRecord, EmailWithContent},
     folders,
     mailboxes::MailboxName,
@@ -402,7 +402,17 @@ fn whole_words(start: &[u8]) -> &str {
 /// The raw message of a content, byte for byte.
 pub(crate) async fn open_raw(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> Result<Vec<u8>> {
     let key = app.data_key(workspace).await?;
-    ContentOpener { app, workspace, key: &key }.bytes(&content.id, Part::Raw, &content.raw).await
+    let opener = ContentOpener { app, workspace, key: &key };
+    let StoredPart::InRow(sealed) = &content.raw else {
+        return opener.bytes(&content.id, Part::Raw, &content.raw).await;
+    };
+    match contents::open_message(&key, &content.id, sealed)? {
+        OpenedMessage::Whole(message) => Ok(message),
+        OpenedMessage::Around(around) => {
+            let body = opener.bytes(&content.id, Part::Body, &content.body).await?;
+            around.with_text(&body).ok_or_else(|| Error::internal("a stored message is damaged"))
+        }
+    }
 }
 
 struct ContentOpener<'a> {

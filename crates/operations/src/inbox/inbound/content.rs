@@ -79,10 +79,11 @@ impl SealedContent {
         let id = prepared.hash.clone();
         let seal = |part, bytes: &[u8]| contents::seal_part(&key, workspace.as_str(), &id, part, bytes);
         let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
-        let raw = seal(Part::Raw, raw)?;
+        let body = prepared.body.as_bytes();
+        let raw = contents::seal_message(&key, workspace.as_str(), &id, raw, body)?;
         // On their own, so that who reads the message needs neither fetch nor open all of it.
         let headers = contents::seal(&key, &id, Part::Headers, prepared.message.headers.as_bytes())?;
-        let body = seal(Part::Body, prepared.body.as_bytes())?;
+        let body = seal(Part::Body, body)?;
         let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
         Ok(Self { key, id, size, raw, headers, body, safe })
     }
