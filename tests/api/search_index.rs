@@ -62,6 +62,32 @@ async fn texts_are_indexed_together_and_by_themselves() {
     assert_eq!(indexed_and_waiting(&server).await, (41, 0));
 }
 
+/// The parts of the index.
+async fn parts(server: &Server) -> i64 {
+    let sql = "SELECT count(DISTINCT segid) FROM email_text_idx";
+    let read = server.app.db().system_read(async move |tx| tx.one(sql, &[]).await);
+    let found: Result<Option<(i64,)>, store::Error> = read.await;
+    found.unwrap().unwrap().0
+}
+
+#[tokio::test]
+async fn parts_of_the_index_are_merged_and_lose_nothing() {
+    let server = Server::start(Engine::Sqlite).await;
+    let inbox = Inbox::new(&server).await;
+    let mut ids = Vec::new();
+    for _ in 0..7 {
+        ids.extend(receive_some(&server, &inbox, 3).await);
+        server.app.db().index_texts().await.unwrap();
+    }
+    assert!(parts(&server).await > 3, "one for each time");
+    inbox.delete(&format!("emails/{}?permanent=true", ids[4])).await.ok();
+    storage::merge_search(&server.app, || true).await.unwrap();
+    assert!(parts(&server).await <= 3, "no two of a size: {}", parts(&server).await);
+    assert_eq!(inbox.search("needle").await.len(), 20);
+    storage::merge_search(&server.app, || true).await.unwrap();
+    assert_eq!(inbox.search("needle").await.len(), 20, "nothing is left to do");
+}
+
 #[tokio::test]
 async fn what_goes_before_it_is_indexed_leaves_nothing_there() {
     let server = Server::start(Engine::Sqlite).await;

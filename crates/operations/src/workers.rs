@@ -31,6 +31,8 @@ const STORAGE_CHECK_INTERVAL: Duration = Duration::from_hours(24);
 const FIRST_STORAGE_CHECK_DELAY: Duration = Duration::from_hours(1);
 /// How long a message may wait to be indexed by the process that received it.
 const MAX_UNINDEXED: Duration = Duration::from_mins(10);
+/// How long no mail must come before the search index is merged.
+const MERGE_DELAY: Duration = Duration::from_secs(5);
 /// How often due domains are checked.
 const DOMAIN_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are checked.
@@ -64,6 +66,7 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
     }
     if app.db().is_sole_node() {
         started.push(supervise(app, "search-index", index_lost));
+        started.push(supervise(app, "search-merges", merge_search));
     } else {
         started.push(supervise(app, "statistics", maintenance::keep_statistics));
     }
@@ -160,6 +163,19 @@ async fn index_lost(app: App) {
             Err(error) => tracing::warn!(%error, "indexing of left-over messages failed; retrying"),
         }
         tokio::time::sleep(jitter(&app, MAX_UNINDEXED)).await;
+    }
+}
+
+/// Merges parts of the search index whenever no mail has come for a while.
+async fn merge_search(app: App) {
+    let mut arrivals = app.db().listen(Topic::Event);
+    loop {
+        wait_for_wake(&mut arrivals).await;
+        while tokio::time::timeout(MERGE_DELAY, wait_for_wake(&mut arrivals)).await.is_ok() {}
+        let idle = || arrivals.is_empty();
+        if let Err(error) = storage::merge_search(&app, idle).await {
+            tracing::warn!(%error, "merging the search index failed; retrying after the next message");
+        }
     }
 }
 

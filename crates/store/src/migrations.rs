@@ -87,6 +87,11 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 26, name: "message last", sql: include_str!("../migrations/0026_message_last.sql") },
     Migration { version: 27, name: "scoped words", sql: include_str!("../migrations/0027_scoped_words.sql") },
+    Migration {
+        version: 28,
+        name: "search merges",
+        sql: include_str!("../migrations/0028_search_merges.sql"),
+    },
 ];
 
 /// Any number that nothing else in the database uses.

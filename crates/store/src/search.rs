@@ -5,6 +5,7 @@
 //! ranking would read all of them.
 
 pub(crate) mod index;
+mod merges;
 mod postings;
 mod queries;
 mod scope;
@@ -18,6 +19,7 @@ pub use self::index::{
     IndexMarker, IndexableEmail, IndexedText, coverage, find_indexable, index_pending, list_after,
     list_pending, newest_pending, reindex,
 };
+pub use self::merges::merge_some;
 pub use self::terms::{MAX_COUNTED, SearchHit, SearchTerms};
 use self::{
     queries::{postgres_query, sqlite_query},

@@ -1,5 +1,7 @@
 //! Storage checks: unused blobs are deleted, and everything stored is read back regularly.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
@@ -20,6 +22,8 @@ use crate::{
 const MIN_BLOB_AGE_SECONDS: i64 = 24 * 3600;
 /// Workspaces, blobs or contents per step.
 const BATCH: i64 = 100;
+/// Between two steps of merging the search index.
+const MERGE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +102,15 @@ async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> 
         }
     }
     Ok(None)
+}
+
+/// Merges parts of the search index in small steps, as long as the caller has nothing better to do.
+pub async fn merge_search(app: &App, idle: impl Fn() -> bool) -> Result<()> {
+    while app.db().system_write(async |tx| search::merge_some(tx).await).await? && idle() {
+        // Other writes come first.
+        tokio::time::sleep(MERGE_PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Rebuilds the search index from the stored messages of all workspaces, and returns how many it indexed. Mail may

@@ -1,0 +1,3 @@
+-- Parts of SQLite's search index that are alike are merged while no mail comes, two by two: a search reads a page of
+-- every part.
+-- only sqlite: INSERT INTO email_text (email_text, rank) VALUES ('usermerge', 2);
