@@ -5,6 +5,7 @@
 
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
+mod arrivals;
 mod bare;
 mod console;
 mod emails;

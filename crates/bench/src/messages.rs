@@ -96,6 +96,9 @@ pub(crate) async fn fill(service: &Service, filling: Filling) -> String {
             index(service, &mailbox, first..=last).await;
         }
     }
+    // What the program does as soon as no mail comes.
+    let merge = async || db.system_write(async |tx| store::search::merge_some(tx).await).await;
+    while filling.indexed && merge().await.expect("the index is merged") {}
     // What autovacuum would do within a minute; SQLite has no such thing.
     if !db.is_sole_node() {
         let analyse = db.system_write(async |tx| tx.run("ANALYZE", &[]).await);

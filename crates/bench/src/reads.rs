@@ -2,47 +2,32 @@
 //! plain rows, a bare handler that opens the same sealed content, and servers as people make them at home.
 
 mod draw;
+mod growth;
 mod home_made;
+mod mailbox;
 mod plain;
 
-use std::{fmt::Write as _, net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use self::{
-    draw::{Draw, Sequence},
+    draw::Draw,
     home_made::HomeMade,
+    mailbox::{COMMON_RANKS, FilledMailbox, HITS, Kind, RARE_RANKS, THREAD_SIZE},
     plain::PlainFile,
 };
 use crate::{
-    bare::{BareHandler, PAGE_SIZE},
+    bare::BareHandler,
     load::{Connection, Load, Outcome},
-    measured_store::{Engine, MeasuredStore},
-    messages::{self, Filling},
+    measured_store::Engine,
     options::{Options, ReadSide},
     report::{Figure, Target},
-    service::{self, Service},
+    service,
     stats::{median, spread},
     turns::{self, Side},
 };
 
-const CONNECTIONS: usize = 32;
-const THREAD_SIZE: usize = 3;
-const HITS: usize = 20;
-/// Words that are in about every third message, by rank.
-const COMMON_RANKS: (u64, u64) = (20, 60);
-/// Words that are in about every two hundredth.
-const RARE_RANKS: (u64, u64) = (1500, 3000);
 /// How much wider the latencies may spread than those of the bare handler.
 const SPREAD_TARGET: Target = Target::AtMost(1.5);
-
-/// What a request is about.
-#[derive(Clone, Copy)]
-enum Kind {
-    Folders,
-    Page,
-    Message(Draw),
-    Thread(Draw),
-    Search((u64, u64)),
-}
 
 /// A kind of request, with its names in the table and its targets against each yardstick.
 struct Case {
@@ -87,86 +72,61 @@ const OPENED_TARGET: f64 = 0.8;
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let stage = Stage::new(*engine, options.many_messages()).await;
-        for case in CASES.iter().filter(|case| options.wants(case.what[0])) {
-            match options.only {
-                Some(side) => stage.show_alone(case, side, options).await,
-                None => figures.extend(stage.compare(case, options).await),
-            }
-        }
-        stage.store.remove().await;
+        figures.extend(compare_all(*engine, options).await);
+        figures.extend(growth::measure(*engine, options).await);
     }
+    figures
+}
+
+/// The wanted cases against their yardsticks.
+async fn compare_all(engine: Engine, options: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let wanted: Vec<&Case> = CASES.iter().filter(|case| options.wants(case.what[0])).collect();
+    if wanted.is_empty() {
+        return figures;
+    }
+    let stage = Stage::new(engine, options.many_messages()).await;
+    for case in wanted {
+        match options.only {
+            Some(side) => stage.show_alone(case, side, options).await,
+            None => figures.extend(stage.compare(case, options).await),
+        }
+    }
+    stage.filled.store.remove().await;
     figures
 }
 
 /// The same mailbox behind every kind of server.
 struct Stage {
     engine: Engine,
-    store: MeasuredStore,
-    service: Service,
-    address: SocketAddr,
+    filled: FilledMailbox,
     opened: SocketAddr,
     /// Only beside SQLite: its yardsticks are files of SQLite too.
     plain: Option<SocketAddr>,
     home_made: Vec<HomeMade>,
-    mailbox: String,
-    messages: usize,
 }
 
 impl Stage {
     async fn new(engine: Engine, messages: usize) -> Self {
-        let store = MeasuredStore::new(engine).await;
-        let service = Service::open(&store).await;
-        let filling = Filling { messages, indexed: true, distinct: true, thread_size: THREAD_SIZE };
-        let mailbox = messages::fill(&service, filling).await;
-        let address = service.listen().await;
+        let filled = FilledMailbox::new(engine, messages).await;
+        let service = &filled.service;
         let workspace = service.workspace.clone();
         let key = service.app.data_key(&workspace).await.expect("the workspace has a key");
         let bare = BareHandler { db: service.app.db().clone(), key, workspace, cursor: String::new() };
         let opened = service::listen(bare.router()).await;
         let (mut plain, mut home_made) = (None, Vec::new());
         if engine == Engine::Sqlite {
-            let file = PlainFile(store.folder().join("plain.db"));
-            file.fill(&service.key, &mailbox, messages, THREAD_SIZE);
+            let file = PlainFile(filled.store.folder().join("plain.db"));
+            file.fill(&service.key, &filled.mailbox, messages, THREAD_SIZE);
             home_made = HomeMade::start_all(&file).await;
             plain = Some(service::listen(file.router()).await);
         }
-        Self { engine, store, service, address, opened, plain, home_made, mailbox, messages }
+        Self { engine, filled, opened, plain, home_made }
     }
 
     /// The requests of a kind to a server.
     fn load(&self, address: SocketAddr, kind: Kind) -> Load {
-        let (key, count, sequence) = (self.service.key.clone(), self.messages, Sequence::new());
-        let mailbox = format!("/api/v1/mailboxes/{}", self.mailbox);
-        let next_request = move |buffer: &mut Vec<u8>| {
-            let mut path = mailbox.clone();
-            let random = sequence.next();
-            let _ = match kind {
-                Kind::Folders => write!(path, "/folders"),
-                Kind::Page => write!(path, "/emails?limit={PAGE_SIZE}"),
-                Kind::Message(draw) => {
-                    write!(path, "/emails/{}", messages::email_id(draw.number(random, count)))
-                }
-                Kind::Thread(draw) => {
-                    let number = draw.number(random, count);
-                    write!(path, "/threads/{}", messages::thread_id(number, THREAD_SIZE))
-                }
-                Kind::Search((from, to)) => {
-                    let rank = usize::try_from(from + random % (to - from)).unwrap_or_default();
-                    write!(path, "/search?query={}&limit={HITS}", messages::word(rank))
-                }
-            };
-            let head = "Accept: application/json\r\nX-API-Key:";
-            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{head} {key}\r\n\r\n");
-            buffer.extend_from_slice(request.as_bytes());
-        };
-        Load {
-            address,
-            connections: CONNECTIONS,
-            next_request: Arc::new(next_request),
-            expected_status: 200,
-            processes: Vec::new(),
-        }
+        self.filled.load(address, kind)
     }
 
     /// The first answer to a kind of request.
@@ -181,14 +141,14 @@ impl Stage {
 
     /// One side of a case, for a profiler.
     async fn show_alone(&self, case: &Case, side: ReadSide, options: &Options) {
-        let address = if side == ReadSide::Service { Some(self.address) } else { self.plain };
+        let address = if side == ReadSide::Service { Some(self.filled.address) } else { self.plain };
         turns::show_alone(&self.load(address.unwrap_or(self.opened), case.kind), options.requests).await;
     }
 
     /// A case against all its yardsticks, which take turns with the service.
     async fn compare(&self, case: &Case, options: &Options) -> Vec<Figure> {
         self.check(case).await;
-        let own = self.load(self.address, case.kind);
+        let own = self.load(self.filled.address, case.kind);
         let mut others: Vec<(usize, &'static str, Option<Target>, Load)> = Vec::new();
         if let Some(plain) = self.plain {
             others.push((0, "plain", Some(Target::AtLeast(case.plain)), self.load(plain, case.kind)));
@@ -224,7 +184,7 @@ impl Stage {
 
     /// Both answers are about the same messages.
     async fn check(&self, case: &Case) {
-        let ours = self.first_answer(self.address, case.kind).await;
+        let ours = self.first_answer(self.filled.address, case.kind).await;
         if case.opens {
             assert_eq!(ours, self.first_answer(self.opened, case.kind).await, "the same answer");
         }

@@ -10,14 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::emails::InboundProvider;
-use operations::{
-    App,
-    inbound::{self, Arrival},
-};
 use tokio::sync::mpsc;
 
 use crate::{
+    arrivals::receive,
     fill,
     load::Connection,
     measured_store::{Engine, MeasuredStore},
@@ -63,7 +59,7 @@ async fn measure_mailboxes(
     let mut halves = Vec::new();
     for n in 0..options.waited_messages() {
         let waiter = n % WAITERS;
-        receive(&service.app, recipient(waiter, mailboxes), n).await;
+        receive(&service.app, recipient(waiter, mailboxes), n, &format!("It is {n}.")).await;
         let acknowledged = Instant::now();
         let answer =
             tokio::time::timeout(ANSWER_TIMEOUT, answered.recv()).await.expect("a waiter answers in time");
@@ -98,23 +94,6 @@ async fn measure_mailboxes(
 
 fn recipient(waiter: usize, mailboxes: usize) -> String {
     format!("bench-{}+waiter{waiter}@agents.test", waiter % mailboxes)
-}
-
-/// Receives a message, durably.
-async fn receive(app: &App, to: String, n: usize) {
-    let from = "sender@remote.test";
-    let recipient = inbound::route(app, Some(from), &to).await.expect("the mailbox takes mail");
-    let raw = format!(
-        "From: <{from}>\r\nTo: <{to}>\r\nSubject: Your code\r\nMessage-ID: <{n}@remote.test>\r\n\r\nIt is {n}.\r\n"
-    );
-    let arrival = Arrival {
-        provider: Some(InboundProvider::EdgeRouting),
-        from: Some(from.to_owned()),
-        recipients: vec![recipient],
-        raw: raw.into(),
-        client: None,
-    };
-    inbound::receive(app, arrival).await.expect("the message is received");
 }
 
 /// The waiters, all on one thread.
