@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use store::faults::Moment;
 use testkit::{Engine, Server, ServerOptions, both_engines};
 
 use super::{
@@ -214,4 +215,22 @@ async fn mail_on_another_node_wakes_a_wait() {
     assert_eq!((&found["outcome"], &found["matches"]), (&json!("matched"), &json!([id])));
     assert_eq!(page.ok()["events"][0]["data"]["email_id"], json!(id));
     assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// A mail that another node stores and then dies before it wakes anybody: it is found all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_finds_a_mail_of_a_node_that_died_before_it_told() {
+    let server = Server::start(Engine::Postgres).await;
+    let dying = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
+    let inbox = Inbox::new(&server).await;
+    let begun = wait(&inbox, json!({})).await;
+    let waiting = inbox.post("emails/wait", json!({ "after": begun["cursor"], "timeout_seconds": 60 }));
+    let store = async {
+        dying.app.db().crash_at(1, Moment::AfterCommit);
+        let unanswered = dying.try_receive(None, &inbox.address, plain("Last words", "Found?")).await;
+        assert!(unanswered.is_err() && dying.app.db().is_dead());
+    };
+    let (found, ()) = tokio::join!(waiting, store);
+    let found = found.ok();
+    assert_eq!((&found["outcome"], &found["email"]["subject"]), (&json!("matched"), &json!("Last words")));
 }

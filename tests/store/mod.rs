@@ -6,3 +6,4 @@ mod migrations;
 mod statements;
 mod tenancy;
 mod upkeep;
+mod wakes;

@@ -145,8 +145,8 @@ pub async fn cancel_schedule(
 }
 
 /// Wakes the timers of all nodes: a schedule is new or changed.
-pub async fn wake(tx: &mut Tx) -> Result<()> {
-    tx.wake(Topic::Schedule, None).await
+pub fn wake(tx: &mut Tx) {
+    tx.wake(Topic::Schedule, None);
 }
 
 /// The scheduled sends of a mailbox that are still pending, soonest first, after the given position.
@@ -240,7 +240,8 @@ pub async fn release(tx: &mut Tx, due: &DueSend, now: Timestamp) -> Result<()> {
         &[(&due.mailbox).into(), (&due.email).into(), due.version.into(), now.into()],
     )
     .await?;
-    tx.wake(Topic::Schedule, None).await
+    tx.wake(Topic::Schedule, None);
+    Ok(())
 }
 
 /// Releases all claims of earlier processes, for a store with a single node.

@@ -1,11 +1,11 @@
 //! The event log: gapless sequence numbers per workspace, written in the transaction of the change they describe.
 
-use model::{EventId, MailboxId, Timestamp, events::EventType};
+use model::{EventId, MailboxId, Timestamp, WorkspaceId, events::EventType};
 
 use crate::{
-    Topic, Tx,
+    Param, SystemTx, Topic, Tx,
     error::Result,
-    sql::{Columns, Insert, columns},
+    sql::{Columns, Insert, LIST_LENGTH, columns, list_params, list_placeholders},
 };
 
 /// An event as it is stored; its data is sealed.
@@ -54,13 +54,31 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 /// Writes an event with a number that was taken in this transaction, and wakes its listeners.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
     Insert::into("event").record(event).pipeline(tx).await?;
-    tx.wake(Topic::Event, event.mailbox_id.as_ref()).await
+    tx.wake(Topic::Event, event.mailbox_id.as_ref());
+    Ok(())
 }
 
 /// The sequence number of the last event; 0 when there is none.
 pub async fn last_sequence(tx: &mut Tx) -> Result<i64> {
     let found = tx.one(LAST, &[]).await?;
     Ok(found.map_or(0, |(last,)| last))
+}
+
+/// The sequence numbers of the last events of some workspaces, in no order; of those that have any.
+pub async fn last_sequences(
+    tx: &mut SystemTx,
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<(WorkspaceId, i64)>> {
+    let sql = format!(
+        "SELECT workspace_id, last FROM event_counter WHERE workspace_id IN ({})",
+        list_placeholders(1)
+    );
+    let (mut found, nothing) = (Vec::with_capacity(workspaces.len()), WorkspaceId::from(""));
+    for some in workspaces.chunks(LIST_LENGTH) {
+        let params: Vec<Param<'_>> = list_params(some.iter(), &nothing).collect();
+        found.extend(tx.all::<(WorkspaceId, i64)>(&sql, &params).await?);
+    }
+    Ok(found)
 }
 
 /// Events after a sequence number, oldest first.

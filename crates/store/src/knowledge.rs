@@ -110,7 +110,8 @@ pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) ->
         .run(tx)
         .await?;
     memory::add_bytes(tx, document.size).await?;
-    tx.wake(Topic::Document, None).await
+    tx.wake(Topic::Document, None);
+    Ok(())
 }
 
 /// Deletes a document with its passages. False when there is none.

@@ -101,7 +101,7 @@ pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRe
     }
     let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
     if waits || mail.report == ReportState::Due {
-        tx.wake(Topic::Queue, None).await?;
+        tx.wake(Topic::Queue, None);
     }
     Ok(())
 }

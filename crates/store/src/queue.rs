@@ -118,7 +118,8 @@ pub async fn release(tx: &mut Tx, claimed: &ClaimedDelivery, node: &str, at: Tim
         &[(&claimed.outbound).into(), claimed.position.into(), node.into(), at.into()],
     )
     .await?;
-    tx.wake(Topic::Queue, None).await
+    tx.wake(Topic::Queue, None);
+    Ok(())
 }
 
 /// Extends the claims of a node.
@@ -205,7 +206,8 @@ pub async fn redirect(tx: &mut Tx, claimed: &ClaimedDelivery, node: &str, destin
         &[(&claimed.outbound).into(), claimed.position.into(), node.into(), destination.into()],
     )
     .await?;
-    tx.wake(Topic::Queue, None).await
+    tx.wake(Topic::Queue, None);
+    Ok(())
 }
 
 /// Records that a destination could not be reached. Messages that fail together count once.

@@ -66,7 +66,8 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()
         ],
     )
     .await?;
-    tx.wake(Topic::Triage, None).await
+    tx.wake(Topic::Triage, None);
+    Ok(())
 }
 
 /// The next workspaces, after the given one, with jobs that are due, or whose node was lost.
@@ -135,7 +136,7 @@ pub async fn defer(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Resul
             ],
         )
         .await?;
-    tx.wake(Topic::Triage, None).await?;
+    tx.wake(Topic::Triage, None);
     Ok(changed == 1)
 }
 

@@ -88,7 +88,8 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
         .column("rests_until", 0_i64)
         .run(tx)
         .await?;
-    tx.wake(Topic::Webhook, None).await
+    tx.wake(Topic::Webhook, None);
+    Ok(())
 }
 
 /// Stores the changeable fields of a webhook.
@@ -220,7 +221,8 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
         &[id.into(), at.into()],
     )
     .await?;
-    tx.wake(Topic::Webhook, None).await
+    tx.wake(Topic::Webhook, None);
+    Ok(())
 }
 
 /// Until when a failing webhook is left alone; a time in the past if it is not.
@@ -352,7 +354,8 @@ pub async fn release(tx: &mut Tx, id: &WebhookId, until: Timestamp) -> Result<()
         &[id.into(), until.into()],
     )
     .await?;
-    tx.wake(Topic::Webhook, None).await
+    tx.wake(Topic::Webhook, None);
+    Ok(())
 }
 
 /// Ends the back-off of a webhook, since a user wants to test it.

@@ -202,6 +202,15 @@ impl App {
     pub(crate) async fn start_with(parts: AppParts, spend_log: &Path, hooks: Hooks) -> Result<Self> {
         let app = Self::open_with(parts, spend_log, hooks).await?;
         app.meter().run(app.supervisor());
+        if !app.db().is_sole_node() {
+            let parts = Arc::downgrade(&app.0);
+            app.supervisor().start("event-poll", move || {
+                let parts = parts.clone();
+                Notifications::poll(move || {
+                    parts.upgrade().map(|parts| (parts.notifications.clone(), parts.db.clone()))
+                })
+            });
+        }
         let parts = Arc::downgrade(&app.0);
         app.supervisor().start("events", move || {
             let open = parts
@@ -348,8 +357,8 @@ impl App {
     pub fn subscribe(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {
         self.0.notifications.subscribe(workspace)
     }
-    pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
-        self.0.notifications.arrivals(mailbox)
+    pub(crate) fn arrivals(&self, workspace: &WorkspaceId, mailbox: &MailboxId) -> Arc<Arrivals> {
+        self.0.notifications.arrivals(workspace, mailbox)
     }
     /// Delivers to other servers.
     pub(crate) fn next_hop(&self) -> Option<&dyn NextHop> {

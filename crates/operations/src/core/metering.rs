@@ -336,7 +336,10 @@ impl Shared {
                 account.refuse(terms.kind, amount, now);
                 return Ok(None);
             }
-            let recall = async |tx: &mut Tx| Ok::<_, Error>(tx.wake(Topic::Recall, None).await?);
+            let recall = async |tx: &mut Tx| {
+                tx.wake(Topic::Recall, None);
+                Ok::<_, Error>(())
+            };
             self.db.write(&account.workspace, recall).await?;
             drop(turn);
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -287,7 +287,7 @@ pub async fn update(
             ..record
         };
         change_to(tx, &mailbox, &changed).await?;
-        stored::wake(tx).await?;
+        stored::wake(tx);
         let email = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         show(changed, email)
     })

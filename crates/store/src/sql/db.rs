@@ -78,7 +78,7 @@ impl Db {
     pub async fn index_texts(&self) -> Result<()> {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.flush_deferred().await,
-            // Its index includes every email from its commit on.
+            // A search reads what is not in its index yet.
             Engine::Postgres(_) => Ok(()),
         }
     }
@@ -180,6 +180,10 @@ impl Db {
             Mode::Read => crashes::is_alive(self.address()).map(|()| false)?,
             Mode::Snapshot => false,
         };
+        #[cfg(feature = "faults")]
+        if dies && let Engine::Postgres(engine) = &*self.0 {
+            engine.is_dying.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
         let started = Instant::now();
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {

@@ -1,4 +1,5 @@
-//! The connection to PostgreSQL that LISTENs: it forwards wake-ups, and detects when the server is down.
+//! The connection to PostgreSQL that LISTENs: it forwards wake-ups of other nodes, sends those of this one, and detects
+//! when the server is down.
 //!
 //! A server that hangs would block every call for as long as it hangs. This connection probes it twice a second; as
 //! soon as it stops responding, all calls fail at once instead of waiting.
@@ -6,6 +7,10 @@
 use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,6 +23,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, config::SslMode};
 
 use super::{
+    outgoing_wakes::OutgoingWakes,
     postgres::tls,
     wake::{Topic, Wake, Wakes},
 };
@@ -34,6 +40,7 @@ const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 
 pub(super) struct Listener {
     wakes: Wakes,
+    outgoing: Arc<OutgoingWakes>,
     down: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -45,10 +52,22 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(super) fn start(config: Config) -> Self {
-        let (wakes, down) = (Wakes::new(), watch::channel(false).0);
-        let task = tokio::spawn(run(config, wakes.clone(), down.clone()));
-        Self { wakes, down, task }
+    pub(super) fn start(mut config: Config) -> Self {
+        // Nobody waits until a wake-up is on disk.
+        let options = format!("{} -c synchronous_commit=off", config.get_options().unwrap_or_default());
+        config.options(options);
+        let (wakes, outgoing, down) =
+            (Wakes::new(), Arc::<OutgoingWakes>::default(), watch::channel(false).0);
+        let task = tokio::spawn(run(config, wakes.clone(), outgoing.clone(), down.clone()));
+        Self { wakes, outgoing, down, task }
+    }
+
+    /// Wakes the listeners of this node at once, and those of the others as soon as the server passes it on.
+    pub(super) fn wake(&self, wakes: Vec<Wake>) {
+        for wake in &wakes {
+            self.wakes.send(wake.clone());
+        }
+        self.outgoing.add(wakes);
     }
 
     pub(super) fn wakes(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -68,9 +87,9 @@ impl Listener {
     }
 }
 
-async fn run(config: Config, wakes: Wakes, down: watch::Sender<bool>) {
+async fn run(config: Config, wakes: Wakes, outgoing: Arc<OutgoingWakes>, down: watch::Sender<bool>) {
     loop {
-        match AssertUnwindSafe(listen(&config, &wakes, &down)).catch_unwind().await {
+        match AssertUnwindSafe(listen(&config, &wakes, &outgoing, &down)).catch_unwind().await {
             Ok(Err(error)) if !down.send_replace(true) => {
                 tracing::warn!(%error, "PostgreSQL connection lost; reconnecting");
             }
@@ -88,26 +107,40 @@ async fn run(config: Config, wakes: Wakes, down: watch::Sender<bool>) {
 async fn listen(
     config: &Config,
     wakes: &Wakes,
+    outgoing: &OutgoingWakes,
     down: &watch::Sender<bool>,
 ) -> Result<std::convert::Infallible> {
     let (client, messages) = timeout_in_slices(PROBE_TIMEOUT * 2, connect(config)).await??;
+    // The server sends our own wake-ups back to us.
+    let own = AtomicI32::new(0);
     let forward = messages.map_err(Error::from).try_for_each(|message| {
         if let AsyncMessage::Notification(note) = message
+            && note.process_id() != own.load(Ordering::Relaxed)
             && let Some(wake) = Wake::decode(note.payload())
         {
             wakes.send(wake);
         }
         ready(Ok(()))
     });
-    let subscribe = async {
+    let send = async {
+        own.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
         client.batch_execute(&format!("LISTEN {}", Wake::CHANNEL)).await?;
         if down.send_replace(false) {
             tracing::info!("PostgreSQL connection restored");
         }
-        Ok(())
+        send_forever(&client, outgoing).await
     };
-    // The connection only makes progress while its messages are polled, so all three run together until one fails.
-    try_join3(subscribe, forward, probe_forever(&client)).await.map(|((), (), never)| never)
+    // The connection only makes progress while its messages are polled, so all run together until one fails.
+    try_join3(send, forward, probe_forever(&client)).await.map(|(never, ..)| never)
+}
+
+/// Sends the wake-ups of this node.
+async fn send_forever(client: &Client, outgoing: &OutgoingWakes) -> Result<std::convert::Infallible> {
+    let notify = client.prepare("SELECT pg_notify($1, note) FROM unnest($2::TEXT[]) AS note").await?;
+    loop {
+        let notes: Vec<String> = outgoing.take().await.iter().map(Wake::encode).collect();
+        client.execute(&notify, &[&Wake::CHANNEL, &notes]).await?;
+    }
 }
 
 async fn probe_forever(client: &Client) -> Result<std::convert::Infallible> {

@@ -19,6 +19,7 @@ mod lists;
 mod location;
 mod mode;
 mod named;
+mod outgoing_wakes;
 mod postgres;
 mod readers;
 mod scope;

@@ -36,6 +36,9 @@ pub(super) struct PostgresEngine {
     pool: Pool,
     listener: Listener,
     groups: Groups,
+    /// Whether a test lets this process die between a commit and its wake-ups.
+    #[cfg(feature = "faults")]
+    pub(super) is_dying: std::sync::atomic::AtomicBool,
 }
 
 impl PostgresEngine {
@@ -61,7 +64,13 @@ impl PostgresEngine {
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
         drop(pool.get().await?);
-        Ok(Self { pool, listener: Listener::start(config), groups: Groups::default() })
+        Ok(Self {
+            pool,
+            listener: Listener::start(config),
+            groups: Groups::default(),
+            #[cfg(feature = "faults")]
+            is_dying: false.into(),
+        })
     }
 
     /// Runs work while the server is up, and returns it with its outcome.
@@ -95,7 +104,7 @@ impl PostgresEngine {
         let succeeded = in_savepoint(&mut open.tx, work).await?;
         let committed = succeeded.then(|| open.join());
         if let Some((mut open, turn)) = turn.pass(open) {
-            let outcome = finish(&mut open.tx, true).await;
+            let outcome = self.finish(&mut open.tx, true).await;
             open.acknowledge(&outcome);
             // Transactions queued meanwhile start only now, when the locks are free.
             drop((open, turn));
@@ -109,9 +118,21 @@ impl PostgresEngine {
     async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
         let mut tx = self.begin(scope, Some(begin)).await?;
         let succeeded = work.run(&mut tx).await;
-        let finished = finish(&mut tx, succeeded).await;
+        let finished = self.finish(&mut tx, succeeded).await;
         // Failed work carries its own error.
         if succeeded { finished } else { Ok(()) }
+    }
+
+    /// Commits a transaction, and then wakes its listeners; or rolls it back.
+    async fn finish(&self, tx: &mut SystemTx, commit: bool) -> Result<()> {
+        tx.postgres()?.finish(commit).await?;
+        let wakes = std::mem::take(&mut tx.inner.wakes);
+        #[cfg(feature = "faults")]
+        let commit = commit && !self.is_dying.load(std::sync::atomic::Ordering::Relaxed);
+        if commit && !wakes.is_empty() {
+            self.listener.wake(wakes);
+        }
+        Ok(())
     }
 
     async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
@@ -147,6 +168,7 @@ const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)
 /// connection is broken.
 async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
     tx.enter(&Scope::System.workspace());
+    let wakes = tx.inner.wakes.len();
     let session = tx.postgres()?;
     session.defers_increments = true;
     let increments = session.increments.len();
@@ -166,11 +188,7 @@ async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
     if !succeeded {
         session.increments.truncate(increments);
         session.undo().await?;
+        tx.inner.wakes.truncate(wakes);
     }
     Ok(succeeded)
-}
-
-/// Commits a transaction or rolls it back.
-async fn finish(tx: &mut SystemTx, commit: bool) -> Result<()> {
-    tx.postgres()?.finish(commit).await
 }

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub struct Tx {
     session: Session,
     workspace: WorkspaceId,
-    /// Sent to the listeners of this process after the commit; PostgreSQL uses NOTIFY.
+    /// Sent to the listeners after the commit.
     pub(super) wakes: Vec<Wake>,
     /// Statements since the one that a fault counts from.
     #[cfg(feature = "faults")]
@@ -47,17 +47,8 @@ impl Tx {
 
     /// Wakes the listeners on all nodes after the commit: something changed in its workspace, or in one of its
     /// mailboxes.
-    pub async fn wake(&mut self, topic: Topic, mailbox: Option<&MailboxId>) -> Result<()> {
-        let wake = Wake { topic, workspace: self.workspace.clone(), mailbox: mailbox.cloned() };
-        if self.is_postgres() {
-            let note = wake.encode();
-            self.session
-                .pipeline("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), note.as_str().into()])
-                .await?;
-        } else {
-            self.wakes.push(wake);
-        }
-        Ok(())
+    pub fn wake(&mut self, topic: Topic, mailbox: Option<&MailboxId>) {
+        self.wakes.push(Wake { topic, workspace: self.workspace.clone(), mailbox: mailbox.cloned() });
     }
 
     /// Runs a statement and returns how many rows it affected. `$1` is the workspace.

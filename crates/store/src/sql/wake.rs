@@ -10,7 +10,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 const WAKE_CAPACITY: usize = 1024;
 
 /// What a wake-up is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
     /// New events in the log.
     Event,
@@ -47,7 +47,7 @@ impl Topic {
 }
 
 /// A notification that something changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wake {
     /// What happened.
     pub topic: Topic,

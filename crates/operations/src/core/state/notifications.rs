@@ -1,25 +1,40 @@
 //! Notifies callers that wait on this node about events in their workspace or mailbox, on any node.
+//!
+//! Wake-ups of other nodes are not durable: a node may end between its commit and its wake-up. So where there may be
+//! other nodes, the event counters of the watched workspaces are polled too.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 
 use model::{MailboxId, WorkspaceId};
-use store::Wake;
-use tokio::sync::{
-    broadcast::{Receiver, error::RecvError},
-    watch,
+use store::{Db, Wake, events};
+use tokio::{
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        watch,
+    },
+    time::MissedTickBehavior,
 };
 
 use super::arrivals::Arrivals;
 use crate::core::{lock::lock, supervisor::Exit};
 
+/// How often the event counters are polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Notifies callers that wait on this node.
 #[derive(Default)]
 pub(crate) struct Notifications {
     waiting: Mutex<HashMap<WorkspaceId, watch::Sender<u64>>>,
-    arrivals: Mutex<HashMap<MailboxId, Arc<Arrivals>>>,
+    arrivals: Mutex<HashMap<MailboxId, WatchedMailbox>>,
+}
+
+struct WatchedMailbox {
+    workspace: WorkspaceId,
+    arrivals: Arc<Arrivals>,
 }
 
 /// Watched workspaces or mailboxes; beyond it those without subscribers are dropped.
@@ -36,12 +51,13 @@ impl Notifications {
     }
 
     /// New messages in a mailbox, shared by all callers that wait there.
-    pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
+    pub(crate) fn arrivals(&self, workspace: &WorkspaceId, mailbox: &MailboxId) -> Arc<Arrivals> {
         let mut arrivals = lock(&self.arrivals);
         if arrivals.len() >= MAX_WATCHED {
-            arrivals.retain(|_, arrivals| Arc::strong_count(arrivals) > 1);
+            arrivals.retain(|_, watched| Arc::strong_count(&watched.arrivals) > 1);
         }
-        arrivals.entry(mailbox.clone()).or_default().clone()
+        let new = || WatchedMailbox { workspace: workspace.clone(), arrivals: Arc::default() };
+        arrivals.entry(mailbox.clone()).or_insert_with(new).arrivals.clone()
     }
 
     fn publish(&self, wake: &Wake) {
@@ -49,18 +65,63 @@ impl Notifications {
             sender.send_modify(|count| *count += 1);
         }
         if let Some(mailbox) = &wake.mailbox
-            && let Some(arrivals) = lock(&self.arrivals).get(mailbox)
+            && let Some(watched) = lock(&self.arrivals).get(mailbox)
         {
-            arrivals.notify();
+            watched.arrivals.notify();
+        }
+    }
+
+    /// Notifies all who wait in some workspaces.
+    fn publish_to(&self, is_meant: impl Fn(&WorkspaceId) -> bool) {
+        for (_, sender) in lock(&self.waiting).iter().filter(|(workspace, _)| is_meant(workspace)) {
+            sender.send_modify(|count| *count += 1);
+        }
+        for watched in lock(&self.arrivals).values().filter(|watched| is_meant(&watched.workspace)) {
+            watched.arrivals.notify();
         }
     }
 
     fn publish_to_all(&self) {
-        for sender in lock(&self.waiting).values() {
-            sender.send_modify(|count| *count += 1);
-        }
-        for arrivals in lock(&self.arrivals).values() {
-            arrivals.notify();
+        self.publish_to(|_| true);
+    }
+
+    /// The workspaces in which somebody waits.
+    fn watched(&self) -> HashSet<WorkspaceId> {
+        let is_used = |watched: &&WatchedMailbox| Arc::strong_count(&watched.arrivals) > 1;
+        let mut all: HashSet<WorkspaceId> =
+            lock(&self.arrivals).values().filter(is_used).map(|watched| watched.workspace.clone()).collect();
+        let waiting = lock(&self.waiting);
+        let waiting = waiting.iter().filter(|(_, sender)| sender.receiver_count() > 0);
+        all.extend(waiting.map(|(workspace, _)| workspace.clone()));
+        all
+    }
+
+    /// Polls the event counters of the watched workspaces while the service lives, and notifies those who wait where one
+    /// has changed. A workspace that was not watched at the last poll counts as changed. Between two polls it holds
+    /// nothing of the service.
+    pub(crate) async fn poll(service: impl Fn() -> Option<(Arc<Self>, Db)>) -> Exit {
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last: HashMap<WorkspaceId, i64> = HashMap::new();
+        loop {
+            ticks.tick().await;
+            let Some((notifications, db)) = service() else { return Exit::Finished };
+            let watched = notifications.watched();
+            if watched.is_empty() {
+                last.clear();
+                continue;
+            }
+            let watched: Vec<WorkspaceId> = watched.into_iter().collect();
+            let read = db.system_read(async move |tx| events::last_sequences(tx, &watched).await).await;
+            let now: HashMap<WorkspaceId, i64> = match read {
+                Ok(found) => found.into_iter().collect(),
+                Err(error) => {
+                    tracing::debug!(%error, "event counters unreadable; polling again");
+                    continue;
+                }
+            };
+            notifications.publish_to(|workspace| now.get(workspace) != last.get(workspace));
+            last = now;
         }
     }
 

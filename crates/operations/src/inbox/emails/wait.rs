@@ -48,7 +48,7 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
     let about = format!("waitForEmail {mailbox}");
     let (id, position) =
         begin(app, call, named.clone(), &input, |text| cursor::open(&key, &about, text)).await?;
-    let arrivals = app.arrivals(&id);
+    let arrivals = app.arrivals(&call.workspace, &id);
     let mut arrival_changes = arrivals.watch();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(input.timeout_seconds));
     let mut search = WaitState::new(input, position);

@@ -160,7 +160,7 @@ impl PreparedDraft {
         emails::insert(tx, mailbox, &mut email).await?;
         drafts::insert(tx, mailbox, &self.record).await?;
         if self.record.scheduled_at.is_some() {
-            drafts::wake(tx).await?;
+            drafts::wake(tx);
         }
         if self.replaced.is_none() {
             let data = serde_json::json!({
