@@ -1,4 +1,4 @@
-//! Mail on its way into SQLite's index for search: it waits for others, and nothing of that is seen or lost.
+//! Mail on its way into the index for search: it waits for others, and nothing of that is seen or lost.
 
 use std::time::Duration;
 
@@ -169,4 +169,37 @@ async fn an_index_made_anew_knows_what_waited() {
     let coverage = server.app.db().system_read(async |tx| search::coverage(tx).await);
     let coverage: Result<(i64, i64), store::Error> = coverage.await;
     assert_eq!(coverage.unwrap(), (3, 3));
+}
+
+/// How many texts are not in PostgreSQL's index yet.
+async fn marked(server: &Server) -> i64 {
+    server.app.db().system_read(async |tx| search::count_marked(tx, 1000).await).await.unwrap()
+}
+
+#[tokio::test]
+async fn postgres_finds_the_same_before_and_after_texts_are_indexed() {
+    let server = Server::start(Engine::Postgres).await;
+    let inbox = Inbox::new(&server).await;
+    let other = inbox.another().await;
+    for number in 0..30 {
+        let text = if number % 3 == 0 { "needle and thread" } else { "hay" };
+        server.receive(&inbox.address, plain(&format!("Number {number}"), text)).await;
+        server.receive(&other.address, plain("Elsewhere", "needle")).await;
+        if number == 9 {
+            storage::index_marked(&server.app).await.unwrap();
+            assert_eq!(marked(&server).await, 0);
+        }
+    }
+    assert_eq!(marked(&server).await, 40);
+    let queries = ["needle", "\"needle and thread\"", "hay -needle", "subject:number thr*", "needle hay"];
+    let mut before = Vec::new();
+    for query in queries {
+        before.push(inbox.search(query).await);
+    }
+    assert_eq!(before.iter().map(Vec::len).collect::<Vec<_>>(), [10, 10, 20, 10, 0]);
+    storage::index_marked(&server.app).await.unwrap();
+    assert_eq!(marked(&server).await, 0);
+    for (query, before) in queries.iter().zip(before) {
+        assert_eq!(inbox.search(query).await, before, "{query}");
+    }
 }

@@ -335,5 +335,6 @@ async fn index(service: &Service, mailbox: &MailboxId, numbers: std::ops::RangeI
         }
         rows.insert(tx).await
     };
-    service.app.db().system_write(add).await.expect("messages are indexed");
+    service.app.db().system_write(add).await.expect("messages are stored for the index");
+    operations::storage::index_marked(&service.app).await.expect("messages are indexed");
 }

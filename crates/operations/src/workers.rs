@@ -6,7 +6,7 @@ mod memory;
 use std::time::Duration;
 
 use model::{Timestamp, sending::OutboundMode};
-use store::{Topic, wait_for_wake};
+use store::{SystemTx, Topic, search, wait_for_wake};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -31,6 +31,12 @@ const STORAGE_CHECK_INTERVAL: Duration = Duration::from_hours(24);
 const FIRST_STORAGE_CHECK_DELAY: Duration = Duration::from_hours(1);
 /// How long a message may wait to be indexed by the process that received it.
 const MAX_UNINDEXED: Duration = Duration::from_mins(10);
+/// Texts that are worth a batch of the search index.
+const MARKED_BATCH: i64 = 500;
+/// How long fewer texts wait for others.
+const MAX_MARKED: Duration = Duration::from_secs(5);
+/// How often they are counted meanwhile.
+const MARK_POLL: Duration = Duration::from_millis(500);
 /// How long no mail must come before the search index is merged.
 const MERGE_DELAY: Duration = Duration::from_secs(5);
 /// How often due domains are checked.
@@ -68,6 +74,7 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
         started.push(supervise(app, "search-index", index_lost));
         started.push(supervise(app, "search-merges", merge_search));
     } else {
+        started.push(supervise(app, "search-index", index_marked));
         started.push(supervise(app, "statistics", maintenance::keep_statistics));
     }
     if telegram::is_available(app) {
@@ -164,6 +171,29 @@ async fn index_lost(app: App) {
         }
         tokio::time::sleep(jitter(&app, MAX_UNINDEXED)).await;
     }
+}
+
+/// Indexes new messages on PostgreSQL, many at once.
+async fn index_marked(app: App) {
+    let mut arrivals = app.db().listen(Topic::Event);
+    loop {
+        if let Err(error) = index_enough(&app).await {
+            tracing::warn!(%error, "indexing of new messages failed; retrying");
+            tokio::time::sleep(IDLE_POLL).await;
+        }
+        // What comes while this node starts or is not told of it waits for the next message or the time.
+        let _ = tokio::time::timeout(MAX_SLEEP, wait_for_wake(&mut arrivals)).await;
+    }
+}
+
+/// Waits until there are enough messages, or for a while, and indexes them.
+async fn index_enough(app: &App) -> Result<()> {
+    let deadline = tokio::time::Instant::now() + MAX_MARKED;
+    let marked = async |tx: &mut SystemTx| search::count_marked(tx, MARKED_BATCH).await;
+    while app.db().system_read(marked).await? < MARKED_BATCH && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(MARK_POLL).await;
+    }
+    storage::index_marked(app).await
 }
 
 /// Merges parts of the search index whenever no mail has come for a while.

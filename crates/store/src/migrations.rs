@@ -92,6 +92,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "search merges",
         sql: include_str!("../migrations/0028_search_merges.sql"),
     },
+    Migration { version: 29, name: "search marks", sql: include_str!("../migrations/0029_search_marks.sql") },
 ];
 
 /// Any number that nothing else in the database uses.

@@ -5,6 +5,7 @@
 //! ranking would read all of them.
 
 pub(crate) mod index;
+mod marked;
 mod merges;
 mod postings;
 mod queries;
@@ -19,6 +20,7 @@ pub use self::index::{
     IndexMarker, IndexableEmail, IndexedText, coverage, find_indexable, index_pending, list_after,
     list_pending, newest_pending, reindex,
 };
+pub use self::marked::{count_marked, index_marked};
 pub use self::merges::merge_some;
 pub use self::terms::{MAX_COUNTED, SearchHit, SearchTerms};
 use self::{
@@ -69,8 +71,7 @@ async fn count_matches(tx: &mut Tx, terms: &SearchTerms<'_>) -> Result<i64> {
     );
     terms.filter.conditions(&mut counted, &mut params);
     let sql = format!(
-        "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
-           AND words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery)) LIMIT $4)
+        "{HITS}
          SELECT (SELECT count(*) FROM hits), (SELECT count(*) FROM ({counted} LIMIT $5) AS counted)"
     );
     let (hits, counted): (i64, i64) = tx.one(&sql, &params).await?.unwrap_or_default();
@@ -225,8 +226,7 @@ async fn list_rare(
     }
     params.push(most.into());
     let sql = format!(
-        "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
-           AND words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery)) LIMIT $4)
+        "{HITS}
          SELECT (SELECT count(*) FROM hits), page.id FROM (SELECT 1 AS one) AS always
          LEFT JOIN ({page} ORDER BY sorted.email_id DESC LIMIT ${}) AS page ON always.one = 1 ORDER BY page.id DESC",
         params.len() + 1
@@ -238,6 +238,13 @@ async fn list_rare(
     let ids = rows.into_iter().filter_map(|(_, id)| id);
     Ok(Some(ids.map(|id| (id.clone(), id.to_string())).collect()))
 }
+
+/// The matches for PostgreSQL, in no order: so many by the GIN index, and those that [wait](marked) to be in it.
+const HITS: &str = "WITH query AS MATERIALIZED (SELECT CAST(CAST($3 AS TEXT) AS tsquery) AS terms),
+  hits AS MATERIALIZED ((SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2 AND indexed
+      AND words @@ (SELECT terms FROM query) LIMIT $4)
+    UNION ALL (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2 AND NOT indexed
+      AND words @@ (SELECT terms FROM query)))";
 
 /// The same for PostgreSQL, from the newest text on until there are enough. The subquery is evaluated once; a plain
 /// value would be parsed for every text.

@@ -55,8 +55,7 @@ pub async fn refresh_statistics(tx: &mut SystemTx) -> Result<usize> {
     if !tx.is_postgres() {
         return Ok(0);
     }
-    let sql = "SELECT CAST(1 AS BIGINT) WHERE pg_try_advisory_xact_lock($1)";
-    if tx.one::<(i64,)>(sql, &[LOCK.into()]).await?.is_none() {
+    if !lock_for_transaction(tx, LOCK).await? {
         return Ok(0);
     }
     let changed: Vec<(String,)> = tx
@@ -70,6 +69,12 @@ pub async fn refresh_statistics(tx: &mut SystemTx) -> Result<usize> {
         tx.run(&format!("ANALYZE {table}"), &[]).await?;
     }
     Ok(changed.len())
+}
+
+/// Takes a lock of PostgreSQL until the end of the transaction, unless another transaction has it. Returns whether it did.
+pub(crate) async fn lock_for_transaction(tx: &mut SystemTx, lock: i64) -> Result<bool> {
+    let sql = "SELECT CAST(1 AS BIGINT) WHERE pg_try_advisory_xact_lock($1)";
+    Ok(tx.one::<(i64,)>(sql, &[lock.into()]).await?.is_some())
 }
 
 /// Whether the role that we connect as bypasses row-level security, so that this second check is off.

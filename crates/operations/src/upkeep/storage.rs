@@ -113,6 +113,12 @@ pub async fn merge_search(app: &App, idle: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
+/// Indexes the texts that wait for it on PostgreSQL.
+pub async fn index_marked(app: &App) -> Result<()> {
+    while app.db().system_write(async |tx| search::index_marked(tx).await).await? {}
+    Ok(())
+}
+
 /// Rebuilds the search index from the stored messages of all workspaces, and returns how many it indexed. Mail may
 /// arrive and be deleted meanwhile. `done` gets the count so far.
 pub async fn rebuild_search(app: &App, mut done: impl FnMut(u64)) -> Result<u64> {

@@ -1,7 +1,8 @@
 //! Writing the full-text index.
 //!
-//! PostgreSQL indexes an email with its row. SQLite indexes several emails at once, soon after their commits: until
-//! then each has a marker row, and a search flushes them first ([`crate::Db::index_texts`]).
+//! Both engines index several emails at once, soon after their commits. On PostgreSQL the words are stored with the email
+//! and [marked](super::marked). On SQLite each email has a marker row until then, and a search flushes them first
+//! ([`crate::Db::index_texts`]).
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

@@ -1,0 +1,10 @@
+-- PostgreSQL enters the words of many messages into its search index at once. Until then they are marked, and a search
+-- reads the marked ones of its mailbox one by one. The list that the index itself keeps of new words is emptied right
+-- after each such batch, by nobody else: a delivery that had to would take a second.
+-- only postgres: ALTER TABLE email_text ADD COLUMN indexed BOOLEAN NOT NULL DEFAULT true;
+-- only postgres: ALTER TABLE email_text ALTER COLUMN indexed SET DEFAULT false;
+-- only postgres: CREATE INDEX email_text_marked ON email_text (workspace_id, mailbox_id, email_id) WHERE NOT indexed;
+-- only postgres: DROP INDEX email_text_words;
+-- only postgres: CREATE INDEX email_text_words ON email_text USING gin (words) WITH (fastupdate = on, gin_pending_list_limit = 1048576) WHERE indexed;
+-- Sealed bytes do not become smaller.
+-- only postgres: ALTER TABLE content ALTER COLUMN raw SET STORAGE EXTERNAL, ALTER COLUMN headers SET STORAGE EXTERNAL, ALTER COLUMN body SET STORAGE EXTERNAL, ALTER COLUMN safe SET STORAGE EXTERNAL;
