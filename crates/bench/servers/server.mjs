@@ -22,6 +22,11 @@ if (cluster.isPrimary && workers > 1) {
         `SELECT ${listed} FROM message_text JOIN message ON message.number = message_text.rowid
          WHERE message_text MATCH ? AND mailbox = ? ORDER BY message_text.rowid DESC LIMIT ?`,
     );
+    const passages = database.prepare(
+        `SELECT ${listed}, snippet(message_text, 2, '**', '**', '…', 24) AS passage
+         FROM message_text JOIN message ON message.number = message_text.rowid
+         WHERE message_text MATCH ? AND mailbox = ? ORDER BY message_text.rowid DESC LIMIT ?`,
+    );
     const app = fastify();
     app.addHook("onRequest", async (request, reply) => {
         const hash = createHash("sha256").update(request.headers["x-api-key"] ?? "").digest("hex");
@@ -32,8 +37,9 @@ if (cluster.isPrimary && workers > 1) {
     app.get(`${base}/emails`, async (request) => list.all(request.params.mailbox, Number(request.query.limit)));
     app.get(`${base}/emails/:email`, async (request) => one.get(request.params.email, request.params.mailbox));
     app.get(`${base}/threads/:thread`, async (request) => thread.all(request.params.mailbox, request.params.thread));
-    app.get(`${base}/search`, async (request) =>
-        search.all(request.query.query, request.params.mailbox, Number(request.query.limit)),
-    );
+    const found = (statement) => async (request) =>
+        statement.all(request.query.query, request.params.mailbox, Number(request.query.limit));
+    app.get(`${base}/search`, found(search));
+    app.get(`${base}/passages`, found(passages));
     await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT) });
 }

@@ -58,11 +58,20 @@ async def thread(mailbox: str, thread: str):
     return answer(rows(database.execute(sql, (mailbox, thread))))
 
 
-@app.get(BASE + "/search")
-async def search(mailbox: str, query: str, limit: int):
-    sql = f"""SELECT {LISTED} FROM message_text JOIN message ON message.number = message_text.rowid
+def matches(columns, mailbox, query, limit):
+    sql = f"""SELECT {columns} FROM message_text JOIN message ON message.number = message_text.rowid
         WHERE message_text MATCH ? AND mailbox = ? ORDER BY message_text.rowid DESC LIMIT ?"""
     return answer(rows(database.execute(sql, (query, mailbox, limit))))
+
+
+@app.get(BASE + "/search")
+async def search(mailbox: str, query: str, limit: int):
+    return matches(LISTED, mailbox, query, limit)
+
+
+@app.get(BASE + "/passages")
+async def passages(mailbox: str, query: str, limit: int):
+    return matches(f"{LISTED}, snippet(message_text, 2, '**', '**', '…', 24) AS passage", mailbox, query, limit)
 
 
 if __name__ == "__main__":

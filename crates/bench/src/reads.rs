@@ -32,18 +32,19 @@ const SPREAD_TARGET: Target = Target::AtMost(1.5);
 /// A kind of request, with its names in the table and its targets against each yardstick.
 struct Case {
     kind: Kind,
-    what: [&'static str; 4],
+    what: [&'static str; 5],
     plain: f64,
     /// Whether the sealed content is opened, so that the handler that only does this is a yardstick.
     opens: bool,
     home_made: f64,
 }
 
-const fn case(kind: Kind, what: [&'static str; 4], plain: f64, opens: bool, home_made: f64) -> Case {
+const fn case(kind: Kind, what: [&'static str; 5], plain: f64, opens: bool, home_made: f64) -> Case {
     Case { kind, what, plain, opens, home_made }
 }
 
-/// The names of a case against plain rows, opened contents and home-made servers, and of its spread.
+/// The names of a case against plain rows, opened contents and home-made servers, of its spread, and of a search against
+/// home-made servers that show passages too.
 macro_rules! names {
     ($name:literal) => {
         [
@@ -51,6 +52,7 @@ macro_rules! names {
             concat!($name, " : opened contents"),
             concat!($name, " : home-made"),
             concat!($name, ", p99 / p50 : plain rows"),
+            concat!($name, " : home-made with passages"),
         ]
     };
 }
@@ -163,6 +165,11 @@ impl Stage {
         }
         for server in &self.home_made {
             let load = Load { processes: server.processes(), ..self.load(server.address, case.kind) };
+            if let Kind::Search(ranks) = case.kind {
+                let kind = Kind::SearchWithPassages(ranks);
+                let load = Load { processes: server.processes(), ..self.load(server.address, kind) };
+                others.push((4, server.name, Some(Target::AtLeast(case.home_made)), load));
+            }
             others.push((2, server.name, Some(Target::AtLeast(case.home_made)), load));
         }
         let sides: Vec<Side<'_>> = std::iter::once(Side { name: "service", load: &own })

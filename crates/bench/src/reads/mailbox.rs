@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Message(Draw),
     Thread(Draw),
     Search((u64, u64)),
+    /// A search at a home-made server that shows passages as the service does.
+    SearchWithPassages((u64, u64)),
 }
 
 /// The mailbox of a service.
@@ -65,9 +67,11 @@ impl FilledMailbox {
                     let number = draw.number(random, count);
                     write!(path, "/threads/{}", messages::thread_id(number, THREAD_SIZE))
                 }
-                Kind::Search((from, to)) => {
-                    let rank = usize::try_from(from + random % (to - from)).unwrap_or_default();
-                    write!(path, "/search?query={}&limit={HITS}", messages::word(rank))
+                Kind::Search(ranks) => {
+                    write!(path, "/search?query={}&limit={HITS}", word_of(ranks, random))
+                }
+                Kind::SearchWithPassages(ranks) => {
+                    write!(path, "/passages?query={}&limit={HITS}", word_of(ranks, random))
                 }
             };
             let head = "Accept: application/json\r\nX-API-Key:";
@@ -82,4 +86,9 @@ impl FilledMailbox {
             processes: Vec::new(),
         }
     }
+}
+
+/// A word whose rank is between two.
+fn word_of((from, to): (u64, u64), random: u64) -> String {
+    messages::word(usize::try_from(from + random % (to - from)).unwrap_or_default())
 }
