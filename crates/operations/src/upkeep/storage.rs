@@ -114,6 +114,7 @@ pub async fn merge_search(app: &App, idle: impl Fn() -> bool) -> Result<()> {
 }
 
 /// Indexes the texts that wait for it on PostgreSQL.
+#[crate::boxed]
 pub async fn index_marked(app: &App) -> Result<()> {
     while app.db().system_write(async |tx| search::index_marked(tx).await).await? {}
     Ok(())

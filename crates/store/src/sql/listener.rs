@@ -52,10 +52,7 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(super) fn start(mut config: Config) -> Self {
-        // Nobody waits until a wake-up is on disk.
-        let options = format!("{} -c synchronous_commit=off", config.get_options().unwrap_or_default());
-        config.options(options);
+    pub(super) fn start(config: Config) -> Self {
         let (wakes, outgoing, down) =
             (Wakes::new(), Arc::<OutgoingWakes>::default(), watch::channel(false).0);
         let task = tokio::spawn(run(config, wakes.clone(), outgoing.clone(), down.clone()));
@@ -124,7 +121,8 @@ async fn listen(
     });
     let send = async {
         own.store(client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Relaxed);
-        client.batch_execute(&format!("LISTEN {}", Wake::CHANNEL)).await?;
+        // Nobody waits until a wake-up is on disk.
+        client.batch_execute(&format!("SET synchronous_commit = off; LISTEN {}", Wake::CHANNEL)).await?;
         if down.send_replace(false) {
             tracing::info!("PostgreSQL connection restored");
         }
