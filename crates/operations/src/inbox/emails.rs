@@ -144,7 +144,7 @@ pub(crate) async fn read_one(
 ) -> Result<Email> {
     let (now, chosen) = (call.now, options.clone());
     let (mail, names, fetched) = app
-        .read(call, async move |tx| {
+        .short_read(call, async move |tx| {
             let found = present::find(tx, &named, &id, chosen.agent_safe_content).await?;
             let Some(EmailWithContent { mailbox, email, content }) = found else {
                 // A mailbox that is missing is told as such.

@@ -129,8 +129,9 @@ pub async fn get(
 ) -> Result<Vec<Email>> {
     let (named, now, options) = (mailboxes::name(mailbox), call.now, query.read_options());
     let chosen = options.clone();
+    // Few threads are long; one that is does no harm.
     let (records, names, count) = app
-        .read(call, async move |tx| {
+        .short_read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let held_after = (!chosen.include_held).then_some(now);
             let before = match &query.before {

@@ -47,7 +47,7 @@ const MAX_FOLDERS_PER_MAILBOX: u64 = 1000;
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
     let named = mailboxes::name(mailbox);
-    app.read(call, async move |tx| {
+    app.short_read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         Ok(folders::list(tx, &mailbox).await?)
     })

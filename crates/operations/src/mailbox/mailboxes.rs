@@ -198,7 +198,7 @@ pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> 
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
     let named = name(named);
-    let record = app.read(call, async move |tx| find(tx, &named).await).await?;
+    let record = app.short_read(call, async move |tx| find(tx, &named).await).await?;
     Ok(show(app, record))
 }
 

@@ -117,6 +117,21 @@ impl Db {
         self.typed(Mode::Read, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
     }
 
+    /// The same for a few rows by key. On SQLite it runs on the calling thread while the disk is quick: to ask another
+    /// thread takes as long as the read.
+    pub fn short_read<T, E, F>(
+        &self,
+        workspace: &WorkspaceId,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
+    {
+        self.typed(Mode::ShortRead, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
+    }
+
     /// Runs a write transaction across workspaces.
     pub fn system_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
@@ -177,7 +192,7 @@ impl Db {
         #[cfg(feature = "faults")]
         let dies = match mode {
             Mode::Write | Mode::SharedWrite(_) => crashes::survives_until_commit(self.address())?,
-            Mode::Read => crashes::is_alive(self.address()).map(|()| false)?,
+            Mode::Read | Mode::ShortRead => crashes::is_alive(self.address()).map(|()| false)?,
             Mode::Snapshot => false,
         };
         #[cfg(feature = "faults")]
@@ -190,6 +205,7 @@ impl Db {
                 // Its writer shares every commit.
                 Mode::Write | Mode::SharedWrite(_) => engine.write(scope, work).await,
                 Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
+                Mode::ShortRead => engine.short_read(scope, work).await,
             },
             // Boxed, so that the futures of handlers stay small.
             Engine::Postgres(engine) => Box::pin(engine.perform(mode, scope, work)).await,

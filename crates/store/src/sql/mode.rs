@@ -11,6 +11,8 @@ pub(super) enum Mode<'a> {
     /// In one commit with others of the same key.
     SharedWrite(&'a str),
     Read,
+    /// Only a few rows, by key.
+    ShortRead,
     /// All statements share one snapshot.
     Snapshot,
 }
@@ -20,7 +22,7 @@ impl Mode<'_> {
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
             Self::Write | Self::SharedWrite(_) => &SECONDS.write,
-            Self::Read => &SECONDS.read,
+            Self::Read | Self::ShortRead => &SECONDS.read,
             Self::Snapshot => &SECONDS.snapshot,
         }
     }

@@ -84,7 +84,7 @@ impl PostgresEngine {
             match mode {
                 Mode::Write => self.transaction(scope, BEGIN, &mut *work).await,
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
-                Mode::Read => self.read(scope, &mut *work).await,
+                Mode::Read | Mode::ShortRead => self.read(scope, &mut *work).await,
                 Mode::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
             }
         };

@@ -4,6 +4,7 @@
 //! after it. A transaction that fails or panics is rolled back alone: repeatable ones, such as deliveries, share a
 //! savepoint, and when one fails the others run again; each of the rest has its own savepoint.
 
+mod inline;
 pub(super) mod polling;
 pub(super) mod session;
 
@@ -23,14 +24,17 @@ use tokio::sync::{
     oneshot,
 };
 
-use self::{polling::polled, session::SqliteSession};
+use self::{
+    inline::InlineReaders,
+    polling::{idle, in_snapshot},
+    session::SqliteSession,
+};
 use super::{
     checkpoints::Checkpoints,
     deferred::{Backlog, IdleFlush},
     jobs::{Job, JobGroup},
     readers::{ReadJob, ReaderSlot, Readers},
     scope::Scope,
-    session::Session,
     transaction::SystemTx,
     wake::{Topic, Wake, Wakes},
     work::{RepeatableWork, TypedWork, Work, outcome_of},
@@ -52,6 +56,7 @@ const MAX_COMMIT_MULTIPLE: u32 = 3;
 pub(super) struct SqliteEngine {
     writes: Sender<Job>,
     reads: Readers,
+    inline_reads: InlineReaders,
     wakes: Wakes,
     /// Counts the commits with jobs that are not repeatable.
     changes: Arc<AtomicU64>,
@@ -68,7 +73,7 @@ impl SqliteEngine {
         let (reads, slots) = Readers::new(reader_count());
         let (changes, wakes) = (Arc::new(AtomicU64::new(0)), Wakes::new());
         let (counted, published) = (changes.clone(), wakes.clone());
-        tokio::task::spawn_blocking(move || -> Result<()> {
+        let inline_reads = tokio::task::spawn_blocking(move || -> Result<InlineReaders> {
             let mut writer = connect(&path, false)?;
             let (checkpoints, checkpoint_body) = Checkpoints::new(&mut writer, connect(&path, false)?)?;
             spawn("sqlite-log", checkpoint_body)?;
@@ -80,11 +85,16 @@ impl SqliteEngine {
                 let reader = connect(&path, true)?;
                 spawn("sqlite-reader", move || read_loop(reader, slot))?;
             }
-            Ok(())
+            let inline = (0..InlineReaders::count(core_count()).min(MAX_READERS)).map(|_| {
+                let connection = connect(&path, true)?;
+                bound_cache(&connection)?;
+                Ok(connection)
+            });
+            Ok(InlineReaders::new(inline.collect::<Result<_>>()?))
         })
         .await
         .map_err(|error| Error::Internal(error.into()))??;
-        Ok(Self { writes, reads, wakes, changes, backlog })
+        Ok(Self { writes, reads, inline_reads, wakes, changes, backlog })
     }
 
     pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -117,6 +127,14 @@ impl SqliteEngine {
         outcome_of::<W>(self.write(scope, Box::new(work)).await)
     }
 
+    /// Runs a read of a few rows: here if it can be, else on a reader.
+    pub(super) async fn short_read(&self, scope: Scope, mut work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+        if self.inline_reads.run(&scope, &mut *work) {
+            return Ok(work);
+        }
+        self.read(scope, work).await
+    }
+
     /// Runs work on a reader, in one transaction: all its statements share a snapshot, and locking the write-ahead log
     /// once takes less than doing so for each.
     pub(super) async fn read(&self, scope: Scope, mut work: Box<dyn Work>) -> Result<Box<dyn Work>> {
@@ -132,8 +150,12 @@ impl SqliteEngine {
 }
 
 fn reader_count() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (cores + SPARE_READERS).min(MAX_READERS)
+    (core_count() + SPARE_READERS).min(MAX_READERS)
+}
+
+/// As many threads serve connections.
+fn core_count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A job that makes its commit run the deferred tasks.
@@ -188,10 +210,6 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
 /// the commit, and the operating system caches the rest.
 fn bound_cache(connection: &Connection) -> Result<()> {
     Ok(connection.pragma_update(None, "cache_size", -4_000)?)
-}
-
-fn idle(connection: Connection) -> SystemTx {
-    SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
 }
 
 /// The writer thread.
@@ -263,17 +281,5 @@ fn read_loop(connection: Connection, mut slot: ReaderSlot) {
     first(&mut tx);
     while let Some(job) = slot.next() {
         job(&mut tx);
-    }
-}
-
-fn in_snapshot(tx: &mut SystemTx, work: &mut dyn Work) {
-    let control = |tx: &mut SystemTx, sql| tx.sqlite().and_then(|session| session.control(sql));
-    if let Err(error) = control(tx, "BEGIN") {
-        work.fail(error);
-        return;
-    }
-    polled(tx, work);
-    if let Err(error) = control(tx, "ROLLBACK") {
-        work.fail(error);
     }
 }

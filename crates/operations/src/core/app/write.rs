@@ -25,6 +25,15 @@ impl App {
         self.db().read(&call.workspace, body).await
     }
 
+    /// Runs the reading part of a call that reads a few rows by key.
+    pub async fn short_read<T, F>(&self, call: &Call, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T> + for<'tx> Body<'tx, Tx, T, Error>,
+    {
+        self.db().short_read(&call.workspace, body).await
+    }
+
     /// Runs the writing part of a call.
     pub async fn write<T, F>(&self, call: &Call, body: F) -> Result<T>
     where

@@ -5,10 +5,18 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use rusqlite::Connection;
+
+use super::session::SqliteSession;
 use crate::{
     error::Error,
-    sql::{transaction::SystemTx, work::Work},
+    sql::{scope::Scope, session::Session, transaction::SystemTx, work::Work},
 };
+
+/// A connection that no transaction uses.
+pub(super) fn idle(connection: Connection) -> SystemTx {
+    SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
+}
 
 /// Polls work that can only wait for this engine, which never blocks on a waker, and returns whether it succeeded. A
 /// panic fails only that transaction.
@@ -23,4 +31,17 @@ pub(in crate::sql) fn polled(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
     };
     work.fail(Error::Internal(fault.into()));
     false
+}
+
+/// The same for work that only reads, in one transaction: all its statements share a snapshot.
+pub(super) fn in_snapshot(tx: &mut SystemTx, work: &mut dyn Work) {
+    let control = |tx: &mut SystemTx, sql| tx.sqlite().and_then(|session| session.control(sql));
+    if let Err(error) = control(tx, "BEGIN") {
+        work.fail(error);
+        return;
+    }
+    polled(tx, work);
+    if let Err(error) = control(tx, "ROLLBACK") {
+        work.fail(error);
+    }
 }
