@@ -6,6 +6,7 @@ mod agent_obeys;
 mod agent_sending;
 mod api_keys;
 mod attachments;
+mod batches;
 mod catalogue;
 mod commissions;
 mod console;

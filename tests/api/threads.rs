@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Engine, Server, both_engines};
 
 use super::{
+    email_counters::assert_counted,
     help::{assert_missing, assert_refuses_fields, encoded, keys},
     mails::{Inbox, dated, message, texts},
 };
@@ -203,4 +204,52 @@ async fn a_long_thread_is_read_from_its_end(engine: Engine) {
     for wrong in [other.to_string(), "eml_none".to_owned()] {
         assert_missing(&inbox.try_get(&format!("threads/{thread}?before={wrong}")).await, "Email");
     }
+}
+
+/// A message of one subject, with the date, its number and further header lines.
+fn numbered(subject: &str, date: &str, number: usize, headers: &str) -> String {
+    format!(
+        "From: Ann <ann@remote.test>\r\nTo: Me <me@agents.test>\r\nSubject: {subject}\r\n\
+         Message-ID: <number.{number}@remote.test>\r\nDate: {date} 2026 10:00:00 +0000\r\n{headers}\r\ntext {number}\r\n"
+    )
+}
+
+/// Messages of one file are looked up together and written together, and join the same threads as one by one.
+// rules: RECV-17
+#[both_engines]
+async fn messages_that_are_stored_together_join_the_same_threads(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    // So that none of the dates lies in the future.
+    server.clock.advance(60 * 86_400);
+    let older = server.receive(&inbox.address, numbered("Topic", "5 Jun", 1, "")).await;
+    let newer = server.receive(&inbox.address, numbered("Topic", "10 Jul", 2, "")).await;
+    let (older, newer) = (thread_of(&inbox, &older).await, thread_of(&inbox, &newer).await);
+    assert_ne!(older, newer, "more than 30 days lie between them");
+    let messages = [
+        // Makes the newer thread so new that the next one can join the older one only.
+        numbered("Else", "20 Aug", 3, "In-Reply-To: <number.2@remote.test>\r\n"),
+        numbered("Re: Topic", "28 Jun", 4, ""),
+        numbered("Re: Topic", "25 Jul", 5, ""),
+        numbered("Fresh", "1 Jul", 6, ""),
+        numbered("Re: Fresh", "2 Jul", 7, ""),
+        numbered("Elsewhere", "3 Jul", 8, "References: <number.6@remote.test>\r\n"),
+        numbered("Unseen", "3 Jul", 9, "References: <unseen@remote.test>\r\n"),
+        numbered("Sibling", "3 Jul", 10, "References: <unseen@remote.test>\r\n"),
+    ];
+    let from = |message: &String| format!("From ann@remote.test Mon Jul 13 10:00:00 2026\r\n{message}\r\n");
+    let file: String = messages.iter().map(from).collect();
+    let imported = inbox.import("application/mbox", file).await.ok();
+    let mut threads = Vec::new();
+    for id in imported["ids"].as_array().unwrap() {
+        threads.push(thread_of(&inbox, &EmailId::from(id.as_str().unwrap())).await);
+    }
+    let fresh = threads[3].clone();
+    assert!(fresh != newer && fresh != older && threads[6] != fresh);
+    let unseen = threads[6].clone();
+    assert_eq!(
+        threads,
+        [newer.clone(), older.clone(), newer, fresh.clone(), fresh.clone(), fresh, unseen.clone(), unseen,]
+    );
+    assert_counted(&server, &inbox.workspace, "after an import").await;
 }

@@ -2,7 +2,7 @@
 
 use model::{AttachmentId, EmailId, MailboxId};
 
-use crate::{FromRow, Row, Tx, emails::record::NewAttachment, error::Result};
+use crate::{FromRow, Param, Row, Tx, emails::record::NewAttachment, error::Result};
 
 /// An attachment as it is stored.
 #[derive(Clone, Debug)]
@@ -37,34 +37,38 @@ impl FromRow for AttachmentRecord {
     }
 }
 
-/// Adds an attachment.
-pub(crate) async fn insert(
+/// Adds attachments, each with its mailbox and its email.
+pub(crate) async fn insert_all<'a>(
     tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    attachment: &NewAttachment,
+    attachments: Vec<(&'a MailboxId, &'a EmailId, &'a NewAttachment)>,
 ) -> Result<()> {
-    let public = &attachment.public;
-    tx.pipeline(
+    let rows = attachments.into_iter().map(insert_params).collect();
+    tx.pipeline_rows(
         "INSERT INTO attachment (workspace_id, mailbox_id, id, email_id, filename, media_type, size, content_id,
            disposition, place_start, place_end, encoding)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        &[
-            mailbox.into(),
-            (&public.id).into(),
-            email.into(),
-            (&public.filename).into(),
-            (&public.mimetype).into(),
-            public.size.into(),
-            public.content_id.as_ref().into(),
-            public.disposition.as_ref().into(),
-            attachment.byte_range.0.into(),
-            attachment.byte_range.1.into(),
-            attachment.encoding.into(),
-        ],
+        rows,
     )
-    .await?;
-    Ok(())
+    .await
+}
+
+fn insert_params<'a>(
+    (mailbox, email, attachment): (&'a MailboxId, &'a EmailId, &'a NewAttachment),
+) -> Vec<Param<'a>> {
+    let public = &attachment.public;
+    vec![
+        mailbox.into(),
+        (&public.id).into(),
+        email.into(),
+        (&public.filename).into(),
+        (&public.mimetype).into(),
+        public.size.into(),
+        public.content_id.as_ref().into(),
+        public.disposition.as_ref().into(),
+        attachment.byte_range.0.into(),
+        attachment.byte_range.1.into(),
+        attachment.encoding.into(),
+    ]
 }
 
 /// Finds an attachment of a mailbox.

@@ -5,6 +5,8 @@
 
 mod around;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use model::Timestamp;
 
@@ -200,23 +202,35 @@ fn hash(text: &str) -> Result<BlobHash> {
 /// Adds a content. An existing row is locked until the transaction ends, by an update that changes nothing: it cannot
 /// be deleted with the last email that uses it.
 pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<()> {
-    tx.pipeline(
+    insert_all(tx, &[(content, now)]).await
+}
+
+/// Adds contents, each once.
+pub async fn insert_all(tx: &mut Tx, contents: &[(&ContentRecord, Timestamp)]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    let different = contents.iter().filter(|(content, _)| seen.insert(&content.id));
+    let rows = different.map(|(content, now)| insert_params(content, *now)).collect();
+    tx.pipeline_rows(
         "INSERT INTO content (workspace_id, id, size, message, headers, body, body_blob, safe, safe_blob, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (workspace_id, id) DO UPDATE SET size = excluded.size",
-        &[
-            (&content.id).into(),
-            content.size.into(),
-            content.raw.bytes().into(),
-            content.headers.as_ref().into(),
-            content.body.bytes().into(),
-            content.body.hash().into(),
-            content.safe.as_ref().and_then(StoredPart::bytes).into(),
-            content.safe.as_ref().and_then(StoredPart::hash).into(),
-            now.into(),
-        ],
+        rows,
     )
     .await
+}
+
+fn insert_params(content: &ContentRecord, now: Timestamp) -> Vec<Param<'_>> {
+    vec![
+        (&content.id).into(),
+        content.size.into(),
+        content.raw.bytes().into(),
+        content.headers.as_ref().into(),
+        content.body.bytes().into(),
+        content.body.hash().into(),
+        content.safe.as_ref().and_then(StoredPart::bytes).into(),
+        content.safe.as_ref().and_then(StoredPart::hash).into(),
+        now.into(),
+    ]
 }
 
 /// All columns of a content.

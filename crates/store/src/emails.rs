@@ -4,105 +4,23 @@
 //! updated with every change and never computed on read; [`change`] updates them.
 
 mod change;
+mod insert;
 pub(crate) mod list;
 pub(crate) mod record;
 
-use model::{EmailId, LabelId, MailboxId, ThreadId, Timestamp};
+use model::{EmailId, MailboxId, ThreadId, Timestamp};
 
-use self::list::sort_form;
 pub(crate) use self::record::COLUMNS;
 pub use self::{
     change::{
         Brief, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to,
         release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
+    insert::{NewEmail, insert, insert_all},
     list::{EmailFilter, ListPosition, Sort, count, count_threaded, list, list_threaded, select},
     record::{EmailRecord, NewAttachment, is_listed},
 };
-use crate::{
-    FromRow, Row, Tx,
-    contents::ContentView,
-    error::Result,
-    mailboxes::MailboxName,
-    search::index::{self, IndexedText},
-    sql::Insert,
-    threads::{self, CountedEmail, ThreadHints},
-};
-
-/// An email to be added to a mailbox.
-#[derive(Clone, Debug)]
-pub struct NewEmail {
-    /// The email. Its thread is found by the hints; `thread_id` is used when none matches.
-    pub record: EmailRecord,
-    /// Its attachments.
-    pub attachments: Vec<NewAttachment>,
-    /// Its labels.
-    pub labels: Vec<LabelId>,
-    /// The thread it belongs to, regardless of the hints.
-    pub thread: Option<ThreadId>,
-    /// What determines its thread.
-    pub hints: ThreadHints,
-    /// Its text for the search index.
-    pub text: IndexedText,
-}
-
-/// Adds an email to its mailbox and sets its thread. The content must exist and the mailbox be locked.
-pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Result<()> {
-    let record = &mut mail.record;
-    let found = match &mail.thread {
-        Some(thread) => Some(thread.clone()),
-        None => threads::find(tx, mailbox, &mail.hints, record.date).await?,
-    };
-    let begins_thread = found.is_none();
-    if let Some(thread) = found {
-        record.thread_id = thread;
-    }
-    threads::join(tx, mailbox, &record.thread_id, &mail.hints, record.date).await?;
-    let text_row = index::insert_before(tx, mailbox, &record.id, &mail.text).await?;
-    insert_row(tx, mailbox, record, text_row, mail.labels.len()).await?;
-    index::insert_after(tx, mailbox, &record.id, &mail.text).await?;
-    for attachment in &mail.attachments {
-        crate::attachments::insert(tx, mailbox, &record.id, attachment).await?;
-    }
-    for label in &mail.labels {
-        change::insert_label(tx, mailbox, &record.id, label, record.date).await?;
-    }
-    let counted = CountedEmail {
-        email: &record.id,
-        thread: &record.thread_id,
-        begins_thread,
-        folder: &record.folder_id,
-        listed: is_listed(&record.folder_id),
-        date: record.date,
-        read: record.read,
-    };
-    threads::count_in(tx, mailbox, &counted).await?;
-    change::count_arrival(tx, mailbox, record).await
-}
-
-async fn insert_row(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    record: &EmailRecord,
-    text_row: Option<i64>,
-    labels: usize,
-) -> Result<()> {
-    let [subject, sender, recipient] =
-        [&record.subject, &record.sender, &record.recipient].map(|text| sort_form(text));
-    let count = |items: usize| i64::try_from(items).unwrap_or(i64::MAX);
-    Insert::into("email")
-        .column("mailbox_id", mailbox)
-        .record(record)
-        .column("listed", is_listed(&record.folder_id))
-        .column("subject_order", &subject)
-        .column("sender_order", &sender)
-        .column("recipient_order", &recipient)
-        .column("attachment_count", count(record.attachments.len()))
-        .column("label_count", count(labels))
-        .column("text_row", text_row)
-        .pipeline(tx)
-        .await
-}
+use crate::{FromRow, Row, Tx, contents::ContentView, error::Result, mailboxes::MailboxName};
 
 /// Finds an email of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<EmailRecord>> {

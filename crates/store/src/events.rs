@@ -32,16 +32,18 @@ const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
 /// Takes the next sequence number. The row stays locked until the end of the transaction, so that there is no gap:
 /// call it late.
 pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
-    let found = tx
-        .change(
-            "INSERT INTO event_counter (workspace_id, last) VALUES ($1, 1)
-             ON CONFLICT (workspace_id) DO UPDATE SET last = event_counter.last + 1",
-            &[],
-            ("last", LAST, 0),
-        )
-        .await?;
-    Ok(found.map_or(1, |(last,)| last))
+    next_sequences(tx, 1).await
 }
+
+/// Takes several sequence numbers, and returns the first.
+pub async fn next_sequences(tx: &mut Tx, count: i64) -> Result<i64> {
+    let found: Option<(i64,)> = tx.change(TAKE, &[count.into()], ("last", LAST, 0)).await?;
+    Ok(found.map_or(1, |(last,)| last - count + 1))
+}
+
+/// Takes `$2` sequence numbers.
+pub(crate) const TAKE: &str = "INSERT INTO event_counter (workspace_id, last) VALUES ($1, $2)
+    ON CONFLICT (workspace_id) DO UPDATE SET last = event_counter.last + excluded.last";
 
 /// Locks the event counter until the end of the transaction without taking a number. A transaction that writes events
 /// of several workspaces locks their counters in the order of the workspace ids.
@@ -53,8 +55,16 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 
 /// Writes an event with a number that was taken in this transaction, and wakes its listeners.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
-    Insert::into("event").record(event).pipeline(tx).await?;
-    tx.wake(Topic::Event, event.mailbox_id.as_ref());
+    insert_all(tx, std::slice::from_ref(event)).await
+}
+
+/// The same for several events.
+pub async fn insert_all(tx: &mut Tx, events: &[EventRecord]) -> Result<()> {
+    let rows = events.iter().map(|event| Insert::into("event").record(event)).collect();
+    Insert::pipeline_all(tx, rows).await?;
+    for event in events {
+        tx.wake(Topic::Event, event.mailbox_id.as_ref());
+    }
     Ok(())
 }
 

@@ -23,6 +23,14 @@ pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Label>> {
     .await
 }
 
+/// Lists the labels of several mailboxes. Only on PostgreSQL.
+pub(crate) fn list_all_query() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM label WHERE workspace_id = $1 AND mailbox_id = ANY (CAST($2 AS TEXT[]))
+         ORDER BY sort_order, id"
+    )
+}
+
 /// Finds a label.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &LabelId) -> Result<Option<Label>> {
     tx.one(

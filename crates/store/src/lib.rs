@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod addresses;
 pub mod affiliate;
 pub mod api_keys;
+pub mod arrivals;
 pub mod attachments;
 pub mod audit;
 pub mod backlog;
@@ -59,6 +60,6 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Tx, Wake,
-    wait_for_wake,
+    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Traffic, Tx,
+    Wake, wait_for_wake,
 };

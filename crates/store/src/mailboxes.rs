@@ -166,6 +166,14 @@ pub async fn lock(tx: &mut Tx, id: &MailboxId) -> Result<()> {
     Ok(())
 }
 
+/// Locks mailboxes in their order and reads them. Only on PostgreSQL.
+pub(crate) fn lock_all_query() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND id = ANY (CAST($2 AS TEXT[])) AND deleted_at IS NULL
+         ORDER BY id COLLATE \"C\" FOR NO KEY UPDATE"
+    )
+}
+
 /// How many mailboxes the workspace has.
 pub async fn count(tx: &mut Tx) -> Result<i64> {
     let found =

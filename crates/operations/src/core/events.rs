@@ -44,31 +44,30 @@ pub(crate) struct NewEvent {
 }
 
 impl NewEvent {
-    /// Writes it in the transaction of the change it reports, under a sequence number allocated there.
-    pub(crate) async fn insert(
+    /// Its record, under a sequence number that was allocated in the transaction of the change it reports.
+    pub(crate) fn record(
         self,
-        tx: &mut Tx,
         app: &App,
         key: &DataKey,
         sequence: i64,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<EventRecord> {
         let plain = serde_json::to_vec(&self.data).map_err(Error::internal)?;
-        let record = EventRecord {
+        Ok(EventRecord {
             sequence,
             id: app.new_id(),
             kind: self.kind,
             occurred_at: now,
             mailbox_id: self.mailbox,
             data: key.seal(DATA, &plain).map_err(store::Error::from)?,
-        };
-        Ok(events::insert(tx, &record).await?)
+        })
     }
 
-    /// The same, under the next sequence number.
+    /// Writes it in the transaction of the change it reports, under the next sequence number.
     pub(crate) async fn append(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
         let sequence = events::next_sequence(tx).await?;
-        self.insert(tx, app, key, sequence, now).await
+        let record = self.record(app, key, sequence, now)?;
+        Ok(events::insert(tx, &record).await?)
     }
 }
 

@@ -7,6 +7,7 @@
 mod arrival;
 mod content;
 mod deliver;
+mod delivery;
 mod filterable_email;
 mod prepare;
 
@@ -25,7 +26,8 @@ use tracing::Instrument;
 pub use self::arrival::{Arrival, Client};
 pub(crate) use self::{
     content::Content,
-    deliver::{Delivery, prepare_and_seal, read},
+    deliver::{prepare_and_seal, read},
+    delivery::{Delivery, MailboxDelivery, store_all},
     filterable_email::FilterableEmail,
     prepare::{
         PreparedMessage, display_form, encoding_named, has_link, message_id_hash, people, received_data,

@@ -201,9 +201,7 @@ pub async fn set_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
         &[mailbox.into(), (&mail.id).into()],
     )
     .await?;
-    for label in labels {
-        insert_label(tx, mailbox, &mail.id, label, mail.date).await?;
-    }
+    insert_labels_of(tx, mailbox, mail, labels).await?;
     tx.run(
         "UPDATE email SET label_count = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
         &[mailbox.into(), (&mail.id).into(), i64::try_from(labels.len()).unwrap_or(i64::MAX).into()],
@@ -225,9 +223,7 @@ pub async fn release_hold(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Res
 
 /// Adds labels to an email.
 pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: &[LabelId]) -> Result<()> {
-    for label in labels {
-        insert_label(tx, mailbox, &mail.id, label, mail.date).await?;
-    }
+    insert_labels_of(tx, mailbox, mail, labels).await?;
     tx.run(
         "UPDATE email SET label_count = (SELECT count(*) FROM email_label WHERE workspace_id = $1 AND mailbox_id = $2
          AND email_id = $3) WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
@@ -237,21 +233,31 @@ pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
     Ok(())
 }
 
-/// Adds a label to an email.
-pub(super) async fn insert_label(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    label: &LabelId,
-    date: Timestamp,
-) -> Result<()> {
-    tx.pipeline(
+/// A label of an email.
+pub(super) struct EmailLabel<'a> {
+    pub(super) mailbox: &'a MailboxId,
+    pub(super) email: &'a EmailId,
+    pub(super) label: &'a LabelId,
+    pub(super) date: Timestamp,
+}
+
+/// Adds labels to emails.
+pub(super) async fn insert_labels(tx: &mut Tx, labels: impl Iterator<Item = EmailLabel<'_>>) -> Result<()> {
+    let rows = labels
+        .map(|one| vec![one.mailbox.into(), one.email.into(), one.label.into(), one.date.into()])
+        .collect();
+    tx.pipeline_rows(
         "INSERT INTO email_label (workspace_id, mailbox_id, email_id, label_id, date) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (workspace_id, mailbox_id, email_id, label_id) DO NOTHING",
-        &[mailbox.into(), email.into(), label.into(), date.into()],
+        rows,
     )
-    .await?;
-    Ok(())
+    .await
+}
+
+/// Adds labels to one email.
+async fn insert_labels_of(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: &[LabelId]) -> Result<()> {
+    let (email, date) = (&mail.id, mail.date);
+    insert_labels(tx, labels.iter().map(|label| EmailLabel { mailbox, email, label, date })).await
 }
 
 /// Sets the scan result, unless there is one already. True when it was set.

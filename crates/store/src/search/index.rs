@@ -4,8 +4,9 @@
 //! and [marked](super::marked). On SQLite each email has a marker row until then, and a search flushes them first
 //! ([`crate::Db::index_texts`]).
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
+use bytes::BufMut;
 use model::{EmailId, MailboxId, WorkspaceId, search::words::joined};
 
 use super::scope::{prefix, scope};
@@ -23,8 +24,9 @@ const MAX_BODY_BYTES: usize = 512 * 1024;
 const WORD_OVERHEAD_BYTES: usize = 16;
 /// Indexed words of a header line.
 const MAX_LINE_WORDS: usize = 200;
-/// PostgreSQL stores no position beyond this one.
-const MAX_POSITION: usize = 16_383;
+/// PostgreSQL stores no position beyond this one; the bits above it are the weight.
+const MAX_POSITION: u16 = 16_383;
+const WEIGHT_SHIFT: u32 = 14;
 /// PostgreSQL stores no more positions per word.
 const MAX_POSITIONS_PER_WORD: usize = 255;
 
@@ -55,29 +57,36 @@ impl IndexedText {
         [prefix, subject, sender, recipient, body]
     }
 
-    /// The words with their positions, in tsvector syntax. Fields differ by weight.
-    fn vector(&self, scope: &str) -> String {
-        let mut places: BTreeMap<&str, Vec<(usize, char)>> = BTreeMap::new();
+    /// The words with their positions, in the binary form of a tsvector, which PostgreSQL need not parse and sort.
+    /// Fields differ by weight.
+    fn vector(&self, scope: &str) -> Vec<u8> {
+        let mut places: BTreeMap<&str, Vec<u16>> = BTreeMap::from([(scope, Vec::new())]);
         let mut position = 1;
-        for (field, weight) in self.fields.iter().zip(['A', 'B', 'C', 'D']) {
+        for (field, weight) in self.fields.iter().zip([3, 2, 1, 0]) {
             for word in field.split_terminator(' ') {
                 let of_word = places.entry(word).or_default();
-                if of_word.len() < MAX_POSITIONS_PER_WORD {
-                    of_word.push((position.min(MAX_POSITION), weight));
+                let place = weight << WEIGHT_SHIFT | position;
+                // Positions rise: those beyond the last one are the last one.
+                let is_beyond = of_word.last().is_some_and(|last| last & MAX_POSITION == MAX_POSITION);
+                if of_word.len() < MAX_POSITIONS_PER_WORD && !is_beyond {
+                    of_word.push(place);
                 }
-                position += 1;
+                position = (position + 1).min(MAX_POSITION);
             }
             // A phrase must not span two fields.
-            position += 2;
+            position = (position + 2).min(MAX_POSITION);
         }
-        let mut text = format!("'{scope}'");
+        let mut bytes = Vec::with_capacity(places.len() * WORD_OVERHEAD_BYTES);
+        bytes.put_u32(u32::try_from(places.len()).unwrap_or(u32::MAX));
         for (word, places) in places {
-            let _ = write!(text, " '{word}':");
-            for (index, (position, weight)) in places.iter().enumerate() {
-                let _ = write!(text, "{}{position}{weight}", if index == 0 { "" } else { "," });
+            bytes.put_slice(word.as_bytes());
+            bytes.put_u8(0);
+            bytes.put_u16(u16::try_from(places.len()).unwrap_or(u16::MAX));
+            for place in places {
+                bytes.put_u16(place);
             }
         }
-        text
+        bytes
     }
 }
 
@@ -136,23 +145,23 @@ pub(crate) async fn insert_before(
     Ok(Some(row))
 }
 
-/// Indexes an email where that comes after its row.
-pub(crate) async fn insert_after(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    text: &IndexedText,
-) -> Result<()> {
-    if tx.is_postgres() {
-        let vector = text.vector(&scope(mailbox));
-        tx.pipeline(
-            "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
-             VALUES ($1, $2, $3, CAST(CAST($4 AS TEXT) AS tsvector))",
-            &[mailbox.into(), email.into(), (&vector).into()],
-        )
-        .await?;
+/// Indexes emails where that comes after their rows.
+pub(crate) async fn insert_after(tx: &mut Tx, emails: &[(&MailboxId, &EmailId, &IndexedText)]) -> Result<()> {
+    if !tx.is_postgres() {
+        return Ok(());
     }
-    Ok(())
+    let vectors: Vec<Vec<u8>> =
+        emails.iter().map(|(mailbox, _, text)| text.vector(&scope(mailbox))).collect();
+    let with_vectors = emails.iter().zip(&vectors);
+    let rows = with_vectors
+        .map(|((mailbox, email, _), vector)| vec![(*mailbox).into(), (*email).into(), vector.into()])
+        .collect();
+    tx.pipeline_rows(
+        "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
+         VALUES ($1, $2, $3, $4)",
+        rows,
+    )
+    .await
 }
 
 /// Removes an email from the index. PostgreSQL does that with the row itself.
@@ -301,7 +310,7 @@ pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &I
             &[mailbox.into(), email.into()],
         )
         .await?;
-        return insert_after(tx, mailbox, email, text).await;
+        return insert_after(tx, &[(mailbox, email, text)]).await;
     }
     delete(tx, email, text_row).await?;
     let row = insert_before(tx, mailbox, email, text).await?;
@@ -315,6 +324,8 @@ pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &I
 
 #[cfg(test)]
 mod tests {
+    use bytes::Buf;
+
     use super::*;
 
     #[test]
@@ -329,6 +340,45 @@ mod tests {
     #[test]
     fn positions_of_fields_do_not_touch() {
         let text = IndexedText::new("Hello world", "Bob", "", "hello again");
-        assert_eq!(text.vector("m"), "'m' 'again':11D 'bob':5B 'hello':1A,10D 'world':2A");
+        let (a, b, d) = (3 << 14, 2 << 14, 0);
+        let expected: [(&str, &[u16]); 5] = [
+            ("again", &[d | 0xb]),
+            ("bob", &[b | 5]),
+            ("hello", &[a | 1, d | 0xa]),
+            ("m", &[]),
+            ("world", &[a | 2]),
+        ];
+        assert_eq!(
+            decoded(&text.vector("m")),
+            expected.map(|(word, places)| (word.to_owned(), places.to_vec()))
+        );
+    }
+
+    /// The words of a binary tsvector with their positions.
+    fn decoded(mut bytes: &[u8]) -> Vec<(String, Vec<u16>)> {
+        let count = bytes.get_u32();
+        let words = (0..count).map(|_| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap();
+            let word = String::from_utf8(bytes[..end].to_vec()).unwrap();
+            bytes.advance(end + 1);
+            let places = bytes.get_u16();
+            (word, (0..places).map(|_| bytes.get_u16()).collect())
+        });
+        let words = words.collect();
+        assert!(bytes.is_empty());
+        words
+    }
+
+    #[test]
+    fn positions_of_a_word_rise_and_are_bounded() {
+        let body = ["same ".repeat(300), "other ".repeat(20_000), "late late".to_owned()].concat();
+        let words = decoded(&IndexedText::new("", "", "", &body).vector("m"));
+        let of = |wanted: &str| &words.iter().find(|(word, _)| word == wanted).unwrap().1;
+        assert_eq!(of("same").len(), MAX_POSITIONS_PER_WORD);
+        assert!(words.iter().all(|(_, places)| places.is_sorted_by(|one, next| one < next)));
+        assert!(words.iter().all(|(word, _)| word != "late"), "beyond the last indexed word");
+        let body = ["w ".repeat(17_000), "late late".to_owned()].concat();
+        let words = decoded(&IndexedText::new("", "", "", &body).vector("m"));
+        assert_eq!(words[0], ("late".to_owned(), vec![MAX_POSITION]));
     }
 }

@@ -131,9 +131,11 @@ impl<'a> Insert<'a> {
         Ok(tx.run(&self.sql(Some(WORKSPACE)), &self.params).await? == 1)
     }
 
-    /// Inserts the row [with the next statement](Tx::pipeline).
-    pub(crate) async fn pipeline(self, tx: &mut Tx) -> Result<()> {
-        tx.pipeline(&self.sql(Some(WORKSPACE)), &self.params).await
+    /// Inserts rows with the same columns [with the next statement](Tx::pipeline_rows).
+    pub(crate) async fn pipeline_all(tx: &mut Tx, rows: Vec<Self>) -> Result<()> {
+        let Some(first) = rows.first() else { return Ok(()) };
+        let sql = first.sql(Some(WORKSPACE));
+        tx.pipeline_rows(&sql, rows.into_iter().map(|row| row.params).collect()).await
     }
 
     /// Inserts a row into a table without workspaces, and returns whether there was no conflict.

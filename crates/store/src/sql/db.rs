@@ -7,11 +7,13 @@ use model::WorkspaceId;
 #[cfg(feature = "faults")]
 use super::faults::crashes;
 use super::{
+    batches::{Batches, Lead, MemberTurn, Waiting},
     location::DatabaseLocation,
     mode::Mode,
     postgres::PostgresEngine,
     scope::Scope,
     sqlite::SqliteEngine,
+    traffic::Traffic,
     transaction::{SystemTx, Tx},
     wake::{Topic, Wake},
     work::{Body, RepeatableWork, SingleRunWork, TypedWork, Work, outcome_of},
@@ -20,7 +22,7 @@ use crate::error::{Error, Result};
 
 /// An open store.
 #[derive(Clone)]
-pub struct Db(Arc<Engine>);
+pub struct Db(Arc<Engine>, Batches);
 
 enum Engine {
     Sqlite(SqliteEngine),
@@ -34,7 +36,7 @@ impl Db {
             DatabaseLocation::Sqlite(path) => Engine::Sqlite(SqliteEngine::open(path.clone()).await?),
             DatabaseLocation::Postgres(url) => Engine::Postgres(PostgresEngine::open(url).await?),
         };
-        let db = Self(Arc::new(engine));
+        let db = Self(Arc::new(engine), Batches::default());
         #[cfg(feature = "faults")]
         crashes::begin_to_live(db.address());
         Ok(db)
@@ -60,12 +62,20 @@ impl Db {
         matches!(*self.0, Engine::Sqlite(_))
     }
 
-    /// A number that changes with every write of this process except [shared](Self::shared_write) ones, before the
-    /// write returns. `None` where other processes write as well.
-    pub fn changes(&self) -> Option<u64> {
+    /// A number that changes with every write of this process except [shared](Self::shared_write) and
+    /// [batched](Self::batch_write) ones, before the write returns. Other processes may write as well.
+    pub fn changes(&self) -> u64 {
         match &*self.0 {
-            Engine::Sqlite(engine) => Some(engine.changes()),
-            Engine::Postgres(_) => None,
+            Engine::Sqlite(engine) => engine.changes(),
+            Engine::Postgres(engine) => engine.changes(),
+        }
+    }
+
+    /// What this process has sent to the server; `None` where there is none.
+    pub fn traffic(&self) -> Option<Traffic> {
+        match &*self.0 {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(engine) => Some(engine.traffic.read()),
         }
     }
 
@@ -156,6 +166,86 @@ impl Db {
         self.typed(Mode::SharedWrite(key), Scope::System, RepeatableWork::new(body))
     }
 
+    /// Writes an item together with others of the same key that come meanwhile: `write` gets all of them and returns a
+    /// value for each. It is durable when this returns. If they fail together, each is written alone, so that one fails
+    /// only for its own sake. On SQLite, where concurrent writes share a commit anyway, each is written by itself.
+    ///
+    /// Like the body of a [shared write](Self::shared_write), `write` may run more than once and must not read the
+    /// counters that it adds to. The future must not be dropped, because the items of others depend on it.
+    pub async fn batch_write<I, T, E, W, F>(&self, key: &str, item: I, bytes: usize, write: W) -> Result<T, E>
+    where
+        I: Clone + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        W: Fn(Vec<I>) -> F + Send,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<Vec<T>, E>
+            + for<'tx> Body<'tx, SystemTx, Vec<T>, E>
+            + Clone
+            + Send,
+    {
+        if self.finishes_alone() {
+            return only(self.shared_write(key, write(vec![item])).await?);
+        }
+        let (lead, item) = match self.1.join(key, item, bytes)? {
+            MemberTurn::Lead(lead, item) => (lead, item),
+            MemberTurn::Wait(turn) => match turn.await {
+                Ok(Waiting::Done(outcome)) => return outcome,
+                Ok(Waiting::Lead(lead, item)) => (lead, item),
+                Err(_) => return Err(Error::Unavailable("the batch was given up".into()).into()),
+            },
+        };
+        self.lead(lead, item, bytes, write).await
+    }
+
+    /// Writes an item with those that have queued behind it.
+    async fn lead<I, T, E, W, F>(
+        &self,
+        lead: Lead<I, Result<T, E>>,
+        item: I,
+        bytes: usize,
+        write: W,
+    ) -> Result<T, E>
+    where
+        I: Clone + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        W: Fn(Vec<I>) -> F + Send,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<Vec<T>, E>
+            + for<'tx> Body<'tx, SystemTx, Vec<T>, E>
+            + Clone
+            + Send,
+    {
+        let others = lead.take_others(bytes);
+        let alone = |item: I| {
+            let done = self.typed(Mode::BatchWrite, Scope::System, SingleRunWork::new(write(vec![item])));
+            async move { only(done.await?) }
+        };
+        if others.is_empty() {
+            return alone(item).await;
+        }
+        let items = [&item].into_iter().chain(others.iter().map(|other| &other.item)).cloned().collect();
+        let written = self.typed(Mode::BatchWrite, Scope::System, SingleRunWork::new(write(items))).await;
+        match written {
+            Ok(values) if values.len() == others.len() + 1 => {
+                let mut values = values.into_iter();
+                let own = values.next();
+                for (other, value) in others.into_iter().zip(values) {
+                    other.finish(Ok(value));
+                }
+                own.ok_or_else(|| Error::Internal("a batch without a value".into()).into())
+            }
+            Ok(_) => Err(Error::Internal("a batch without a value for each".into()).into()),
+            Err(_) => {
+                let own = alone(item).await;
+                for other in others {
+                    let outcome = alone(other.item.clone()).await;
+                    other.finish(outcome);
+                }
+                own
+            }
+        }
+    }
+
     /// Runs read-only statements across workspaces.
     pub fn system_read<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
@@ -191,7 +281,9 @@ impl Db {
     async fn perform(&self, mode: Mode<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         #[cfg(feature = "faults")]
         let dies = match mode {
-            Mode::Write | Mode::SharedWrite(_) => crashes::survives_until_commit(self.address())?,
+            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => {
+                crashes::survives_until_commit(self.address())?
+            }
             Mode::Read | Mode::ShortRead => crashes::is_alive(self.address()).map(|()| false)?,
             Mode::Snapshot => false,
         };
@@ -203,7 +295,7 @@ impl Db {
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
-                Mode::Write | Mode::SharedWrite(_) => engine.write(scope, work).await,
+                Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => engine.write(scope, work).await,
                 Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
                 Mode::ShortRead => engine.short_read(scope, work).await,
             },
@@ -217,4 +309,9 @@ impl Db {
         }
         outcome
     }
+}
+
+/// The only value of a batch of one.
+fn only<T, E: From<Error>>(values: Vec<T>) -> Result<T, E> {
+    values.into_iter().next().ok_or_else(|| Error::Internal("a batch without a value".into()).into())
 }

@@ -29,6 +29,7 @@ impl TryFrom<&Param<'_>> for OwnedParam {
             Param::Text(value) => Self::Text((*value).to_owned()),
             Param::Bytes(value) => Self::Bytes(value.to_vec()),
             Param::Json(value) => Self::Text(value.to_json().map_err(|error| Error::Internal(error.into()))?),
+            Param::List(_) => return Err(Error::Internal("an array is not sent later".into())),
         })
     }
 }
@@ -76,6 +77,11 @@ impl DeferredIncrement {
         Ok(Self { sql, row: to_owned_params(row)?, amounts: amounts.to_vec() })
     }
 
+    /// Whether both are the same statement of the same workspace.
+    pub(super) fn is_same_statement(&self, other: &Self) -> bool {
+        self.sql == other.sql && self.row.first() == other.row.first()
+    }
+
     /// The row's keys, then the amounts.
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         let amounts = self.amounts.iter().map(|amount| Param::Integer(*amount));
@@ -103,16 +109,36 @@ pub(super) fn merge_increments(increments: Vec<DeferredIncrement>) -> Vec<Deferr
     merged
 }
 
-/// A statement to be sent later.
+/// A statement to be sent later: for one row of parameters, or for several.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredStatement {
     pub(super) sql: String,
+    /// Row after row.
     params: Vec<OwnedParam>,
+    rows: usize,
 }
 
 impl DeferredStatement {
     pub(super) fn new(sql: &str, params: &[Param<'_>]) -> Result<Self> {
-        Ok(Self { sql: sql.to_owned(), params: to_owned_params(params)? })
+        Ok(Self { sql: sql.to_owned(), params: to_owned_params(params)?, rows: 1 })
+    }
+
+    /// A statement that is to run for each row, with the same number of parameters in each.
+    pub(super) fn of_rows(sql: &str, rows: &[Vec<Param<'_>>]) -> Result<Self> {
+        let params = rows.iter().flatten().map(OwnedParam::try_from).collect::<Result<_>>()?;
+        Ok(Self { sql: sql.to_owned(), params, rows: rows.len() })
+    }
+
+    /// For how many rows it runs.
+    pub(super) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values of each parameter in all rows.
+    pub(super) fn columns(&self) -> Vec<Vec<Param<'_>>> {
+        let width = self.params.len() / self.rows.max(1);
+        let column = |at: usize| self.params.iter().skip(at).step_by(width).map(OwnedParam::as_param);
+        (0..width).map(|at| column(at).collect()).collect()
     }
 
     pub(super) fn params(&self) -> Vec<Param<'_>> {

@@ -5,6 +5,7 @@
 //! that awaits anything but the database fails in its first test. Apart from `dialect.rs`, only this folder names an
 //! engine.
 
+mod batches;
 mod checkpoints;
 mod columns;
 mod db;
@@ -25,6 +26,7 @@ mod readers;
 mod scope;
 mod session;
 mod sqlite;
+mod traffic;
 mod transaction;
 mod value;
 mod wake;
@@ -32,10 +34,11 @@ mod work;
 
 pub(crate) use self::columns::{Columns, Insert, columns, row, update_row};
 pub(crate) use self::lists::{LIST_LENGTH, list_params, list_placeholders};
-pub(crate) use self::value::ToParam;
+pub(crate) use self::value::{Query, ToParam};
 pub use self::{
     db::Db,
     location::DatabaseLocation,
+    traffic::Traffic,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, wait_for_wake},

@@ -10,6 +10,8 @@ pub(super) enum Mode<'a> {
     Write,
     /// In one commit with others of the same key.
     SharedWrite(&'a str),
+    /// For several members at once, which never read the counters that they add to. Only on PostgreSQL.
+    BatchWrite,
     Read,
     /// Only a few rows, by key.
     ShortRead,
@@ -21,7 +23,7 @@ impl Mode<'_> {
     /// The duration of such transactions.
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
-            Self::Write | Self::SharedWrite(_) => &SECONDS.write,
+            Self::Write | Self::SharedWrite(_) | Self::BatchWrite => &SECONDS.write,
             Self::Read | Self::ShortRead => &SECONDS.read,
             Self::Snapshot => &SECONDS.snapshot,
         }

@@ -3,10 +3,17 @@
 //! The workspace is passed to the server in a session variable. That statement and BEGIN are pipelined with the first
 //! real one, so they cost no round trip of their own.
 
+mod rows;
 pub(super) mod session;
 pub(super) mod tls;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::sync::broadcast;
@@ -19,6 +26,7 @@ use super::{
     mode::Mode,
     scope::Scope,
     session::Session,
+    traffic::TrafficCounter,
     transaction::SystemTx,
     wake::{Topic, Wake},
     work::Work,
@@ -36,6 +44,9 @@ pub(super) struct PostgresEngine {
     pool: Pool,
     listener: Listener,
     groups: Groups,
+    /// Counts the transactions that neither share a commit nor are batches.
+    changes: AtomicU64,
+    pub(super) traffic: Arc<TrafficCounter>,
     /// Whether a test lets this process die between a commit and its wake-ups.
     #[cfg(feature = "faults")]
     pub(super) is_dying: std::sync::atomic::AtomicBool,
@@ -68,6 +79,8 @@ impl PostgresEngine {
             pool,
             listener: Listener::start(config),
             groups: Groups::default(),
+            changes: AtomicU64::new(0),
+            traffic: Arc::default(),
             #[cfg(feature = "faults")]
             is_dying: false.into(),
         })
@@ -82,8 +95,14 @@ impl PostgresEngine {
     ) -> Result<Box<dyn Work>> {
         let done = async {
             match mode {
-                Mode::Write => self.transaction(scope, BEGIN, &mut *work).await,
+                Mode::Write => {
+                    let done = self.transaction(scope, BEGIN, &mut *work).await;
+                    // Also after a failure: it may have been committed.
+                    self.changes.fetch_add(1, Ordering::Release);
+                    done
+                }
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
+                Mode::BatchWrite => self.batch(&mut *work).await,
                 Mode::Read | Mode::ShortRead => self.read(scope, &mut *work).await,
                 Mode::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
             }
@@ -113,6 +132,20 @@ impl PostgresEngine {
             Some(committed) => committed.await,
             None => Ok(()),
         }
+    }
+
+    /// Runs the work of a batch in a transaction, with the increments of all its members at the end.
+    async fn batch(&self, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(Scope::System, Some(BEGIN)).await?;
+        tx.postgres()?.defers_increments = true;
+        let succeeded = work.run(&mut tx).await;
+        let finished = self.finish(&mut tx, succeeded).await;
+        if succeeded { finished } else { Ok(()) }
+    }
+
+    /// Changes with every write of this process but shared ones and batches.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
@@ -147,7 +180,7 @@ impl PostgresEngine {
         let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
         let set_workspace = client.prepare_cached(set_workspace).await?;
         let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session = PostgresSession::new(client, begin);
+        let session = PostgresSession::new(client, begin, self.traffic.clone());
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
 

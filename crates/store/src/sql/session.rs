@@ -5,7 +5,7 @@
 use super::{
     postgres::session::PostgresSession,
     sqlite::session::SqliteSession,
-    value::{FromRow, Param, ReadRow},
+    value::{FromRow, Param, Query, ReadRow, read_into},
 };
 use crate::error::Result;
 
@@ -28,6 +28,39 @@ impl Session {
             Self::Sqlite(session) => session.run(sql, params).map(|_| ()),
             Self::Postgres(session) => session.pipeline(sql, params).await,
         }
+    }
+
+    pub(super) async fn pipeline_rows(&mut self, sql: &str, rows: &[Vec<Param<'_>>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => rows.iter().try_for_each(|row| session.run(sql, row).map(|_| ())),
+            Self::Postgres(session) => session.pipeline_rows(sql, rows).await,
+        }
+    }
+
+    pub(super) async fn query_together(&mut self, queries: &mut [Query<'_>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => queries
+                .iter_mut()
+                .try_for_each(|query| session.rows(query.sql, &query.params, &mut query.read)),
+            Self::Postgres(session) => session.query_together(queries).await,
+        }
+    }
+
+    pub(super) async fn query_rows<T: FromRow>(
+        &mut self,
+        sql: &str,
+        rows: &[Vec<Param<'_>>],
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        let mut read = read_into(&mut all);
+        match self {
+            Self::Sqlite(session) => {
+                rows.iter().try_for_each(|row| session.rows(sql, row, &mut read))?;
+            }
+            Self::Postgres(session) => session.query_rows(sql, rows, &mut read).await?,
+        }
+        drop(read);
+        Ok(all)
     }
 
     pub(super) async fn at_commit(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
@@ -58,11 +91,7 @@ impl Session {
 
     pub(super) async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
         let mut all = Vec::new();
-        self.rows(sql, params, &mut |row| {
-            all.push(T::from_row(row)?);
-            Ok(())
-        })
-        .await?;
+        self.rows(sql, params, &mut read_into(&mut all)).await?;
         Ok(all)
     }
 

@@ -11,7 +11,7 @@ use super::{
     scope::Scope,
     session::Session,
     sqlite::session::SqliteSession,
-    value::{FromRow, Param},
+    value::{FromRow, Param, Query},
     wake::{Topic, Wake},
 };
 use crate::error::{Error, Result};
@@ -66,6 +66,38 @@ impl Tx {
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.pipeline(sql, &params).await
+    }
+
+    /// Runs a statement for each of several rows of parameters, all of them together with the next statement or with
+    /// the commit: on PostgreSQL it is one statement. It is an INSERT with VALUES or an UPDATE with WHERE, and no two
+    /// rows may change the same one.
+    pub(crate) async fn pipeline_rows(&mut self, sql: &str, rows: Vec<Vec<Param<'_>>>) -> Result<()> {
+        #[cfg(feature = "faults")]
+        statements::check(&self.workspace, &mut self.seen, sql)?;
+        let rows = rows_with_workspace(&self.workspace, rows);
+        self.session.pipeline_rows(sql, &rows).await
+    }
+
+    /// The same at once, for a statement that returns rows.
+    pub(crate) async fn all_of_rows<T: FromRow>(
+        &mut self,
+        sql: &str,
+        rows: Vec<Vec<Param<'_>>>,
+    ) -> Result<Vec<T>> {
+        #[cfg(feature = "faults")]
+        statements::check(&self.workspace, &mut self.seen, sql)?;
+        let rows = rows_with_workspace(&self.workspace, rows);
+        self.session.query_rows(sql, &rows).await
+    }
+
+    /// Runs several queries, none of which depends on the others: on PostgreSQL in one round trip.
+    pub(crate) async fn query_together<'a>(&'a mut self, mut queries: Vec<Query<'a>>) -> Result<()> {
+        for query in &mut queries {
+            #[cfg(feature = "faults")]
+            statements::check(&self.workspace, &mut self.seen, query.sql)?;
+            query.params.insert(0, Param::from(&self.workspace));
+        }
+        self.session.query_together(&mut queries).await
     }
 
     /// Runs a statement at the end of the commit, after all others that share it, in the order of these calls. For
@@ -158,6 +190,13 @@ fn with_workspace<'a>(workspace: &'a WorkspaceId, params: &[Param<'a>]) -> Vec<P
     all.push(Param::from(workspace));
     all.extend_from_slice(params);
     all
+}
+
+fn rows_with_workspace<'a>(workspace: &'a WorkspaceId, mut rows: Vec<Vec<Param<'a>>>) -> Vec<Vec<Param<'a>>> {
+    for row in &mut rows {
+        row.insert(0, Param::from(workspace));
+    }
+    rows
 }
 
 impl SystemTx {

@@ -9,7 +9,7 @@ use bytes::{BufMut, BytesMut};
 use model::{Id, Kind, Timestamp};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
 
 use crate::error::{Error, Result};
 
@@ -28,6 +28,8 @@ pub enum Param<'a> {
     Bytes(&'a [u8]),
     /// A TEXT with this value as JSON.
     Json(&'a dyn ToJson),
+    /// An array of PostgreSQL.
+    List(&'a [Param<'a>]),
 }
 
 /// A value that can be stored as JSON.
@@ -56,6 +58,9 @@ impl rusqlite::ToSql for Param<'_> {
                     .map(|text| ToSqlOutput::Owned(Value::Text(text)))
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()));
             }
+            Param::List(_) => {
+                return Err(rusqlite::Error::ToSqlConversionFailure("SQLite has no arrays".into()));
+            }
         }))
     }
 }
@@ -70,8 +75,9 @@ impl ToSql for Param<'_> {
             Param::Text(value) if matches!(*ty, Type::TEXT | Type::VARCHAR | Type::NAME | Type::UNKNOWN) => {
                 out.put_slice(value.as_bytes());
             }
-            Param::Bytes(value) if *ty == Type::BYTEA => out.put_slice(value),
+            Param::Bytes(value) if matches!(*ty, Type::BYTEA | Type::TS_VECTOR) => out.put_slice(value),
             Param::Json(value) if *ty == Type::TEXT => out.put_slice(value.to_json()?.as_bytes()),
+            Param::List(values) if matches!(ty.kind(), TypeKind::Array(_)) => return values.to_sql(ty, out),
             other => return Err(format!("parameter {other:?} given where PostgreSQL expects {ty}").into()),
         }
         Ok(IsNull::No)
@@ -324,6 +330,30 @@ impl<T: FromCell> FromCell for Option<T> {
 
 /// Reads each row of a query, without its type.
 pub(super) type ReadRow<'a> = &'a mut (dyn FnMut(&mut Row<'_>) -> Result<()> + Send);
+
+/// The same, owned.
+type BoxedRead<'a> = Box<dyn FnMut(&mut Row<'_>) -> Result<()> + Send + 'a>;
+
+/// A query, and where its rows are read to.
+pub(crate) struct Query<'a> {
+    pub(super) sql: &'a str,
+    pub(super) params: Vec<Param<'a>>,
+    pub(super) read: BoxedRead<'a>,
+}
+
+impl<'a> Query<'a> {
+    pub(crate) fn new<T: FromRow>(sql: &'a str, params: Vec<Param<'a>>, rows: &'a mut Vec<T>) -> Self {
+        Self { sql, params, read: Box::new(read_into(rows)) }
+    }
+}
+
+/// Reads rows into a list.
+pub(super) fn read_into<T: FromRow>(list: &mut Vec<T>) -> impl FnMut(&mut Row<'_>) -> Result<()> + Send {
+    |row| {
+        list.push(T::from_row(row)?);
+        Ok(())
+    }
+}
 
 /// A value that can be read from a whole row.
 pub trait FromRow: Sized + Send {

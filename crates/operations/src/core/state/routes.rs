@@ -1,8 +1,7 @@
 //! Routes of addresses, cached briefly: a sender of many messages asks for the same one again and again.
 //!
 //! The cache is invalidated by the next write of this process that could change a route, so a caller never sees a
-//! route older than its own change. Writes of another process take effect after half a second, as for callers. With
-//! several writing nodes nothing is cached.
+//! route older than its own change. Writes of another process take effect after half a second, as for callers.
 
 use std::{
     collections::HashMap,
@@ -47,8 +46,7 @@ impl Routes {
         most: impl FnOnce(&Route) -> Option<u64>,
     ) -> Result<Option<Arc<Route>>> {
         let (changes, since) = (db.changes(), Instant::now());
-        if let Some(changes) = changes
-            && let Some(found) = lock(&self.0).get(address)
+        if let Some(found) = lock(&self.0).get(address)
             && found.changes == changes
             && found.since.elapsed() < CACHE_TTL
         {
@@ -57,10 +55,7 @@ impl Routes {
         let wanted = address.to_owned();
         let route = db.system_read(async move |tx| system::route(tx, &wanted).await).await?;
         let Some(route) = route.map(Arc::new) else { return Ok(None) };
-        if let Some(changes) = changes
-            && is_small(&route)
-            && has_room(&route, most(&route))
-        {
+        if is_small(&route) && has_room(&route, most(&route)) {
             let mut all = lock(&self.0);
             if all.len() >= CAPACITY {
                 all.clear();

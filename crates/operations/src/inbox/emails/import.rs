@@ -15,7 +15,7 @@ use crate::{
         call::Call,
         error::{Error, ErrorKind, Result},
     },
-    inbox::inbound::{self, Content, Delivery, PreparedMessage, Recipient},
+    inbox::inbound::{self, Content, Delivery, MailboxDelivery, PreparedMessage, Recipient},
     mailbox::mailboxes,
 };
 
@@ -23,6 +23,9 @@ use crate::{
 const MAX_LISTED_IDS: usize = 1000;
 /// Messages of one file by the API; larger archives are for `agent-mailbox import`.
 const MAX_MESSAGES: usize = 10_000;
+
+/// Messages of one file that are stored with the same statements.
+const MAX_STORED_TOGETHER: usize = 64;
 
 /// Imports one message.
 #[crate::boxed]
@@ -68,22 +71,32 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
     let app_ = app.clone();
     app.write(call, async move |tx| {
         let authentication = SenderAuthentication::unknown(None);
-        store::mailboxes::lock(tx, &recipient.mailbox).await?;
-        for (id, prepared, content) in &ready {
-            let delivery = Delivery {
-                app: &app_,
-                prepared,
-                authentication: &authentication,
-                sender: None,
-                now: app_.now(),
-                imported: true,
-            };
-            delivery.to_mailbox(tx, &recipient, id, content).await?;
+        for some in ready.chunks(MAX_STORED_TOGETHER) {
+            let deliveries: Vec<Delivery<'_>> =
+                some.iter().map(|(_, prepared, _)| delivery(&app_, prepared, &authentication)).collect();
+            let with_places = some.iter().zip(&deliveries);
+            let placed: Vec<MailboxDelivery<'_>> = with_places
+                .map(|((id, _, content), delivery)| MailboxDelivery {
+                    delivery,
+                    recipient: &recipient,
+                    id,
+                    content,
+                })
+                .collect();
+            inbound::store_all(tx, &app_, &placed).await?;
         }
         let imported = i64::try_from(ready.len()).unwrap_or(i64::MAX);
         Ok(Imported { imported, ids: ready.into_iter().take(MAX_LISTED_IDS).map(|(id, _, _)| id).collect() })
     })
     .await
+}
+
+fn delivery<'a>(
+    app: &'a App,
+    prepared: &'a PreparedMessage,
+    authentication: &'a SenderAuthentication,
+) -> Delivery<'a> {
+    Delivery { app, prepared, authentication, sender: None, now: app.now(), imported: true }
 }
 
 /// Refuses what the plan's storage has no room for.

@@ -30,6 +30,12 @@ impl Content {
         1 + blobs(&self.record.body) + self.record.safe.as_ref().map_or(0, blobs)
     }
 
+    /// The bytes that are stored in its row.
+    pub(super) fn bytes_in_row(&self) -> usize {
+        let in_row = |part: &StoredPart| if let StoredPart::InRow(bytes) = part { bytes.len() } else { 0 };
+        in_row(&self.record.raw) + in_row(&self.record.body) + self.record.safe.as_ref().map_or(0, in_row)
+    }
+
     /// Seals a parsed message for one workspace.
     pub(crate) async fn seal(
         app: &App,

@@ -1,38 +1,28 @@
-//! Storing a prepared message in its mailboxes, all in one transaction.
+//! Storing a message in its mailboxes, all in one transaction, which it shares with others to the same workspace.
 //!
 //! Locks are taken in the same order everywhere: mailboxes, reported messages, the event log, contents.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
 use bytes::Bytes;
 use mail::message::{self, Message};
-use model::{
-    EmailId, LabelId, MailboxId, Timestamp, WorkspaceId,
-    emails::{Attachment, SenderAuthentication},
-    events::EventType,
-    filter::{self, Rules},
-    folders::SystemFolder,
-};
-use store::{
-    SystemTx, Tx, contents,
-    emails::{self, EmailRecord, NewAttachment, NewEmail},
-    events, idempotency, labels, mailboxes, metering,
-};
+use model::{EmailId, Timestamp, WorkspaceId, emails::SenderAuthentication};
+use store::{Db, SystemTx, Tx, idempotency, mailboxes};
 
 use super::{
     Arrival, PreparedMessage,
     content::{Content, SealedContent},
-    prepare::{self, received_data},
+    delivery::{Delivery, MailboxDelivery, store_all},
+    prepare,
 };
 use crate::core::{
     app::App,
-    arriving::{Arriving, Recipient},
+    arriving::Recipient,
     error::{Error, Result},
-    events::NewEvent,
 };
 
 /// Messages up to this size without files are parsed, analysed and sealed on the async thread: that takes a tenth of a
@@ -105,8 +95,8 @@ struct PreparedDelivery {
 }
 
 impl PreparedDelivery {
-    async fn deliver(&self, tx: &mut SystemTx) -> Result<Vec<EmailId>> {
-        let delivery = Delivery {
+    fn delivery(&self) -> Delivery<'_> {
+        Delivery {
             app: &self.app,
             prepared: &self.prepared,
             authentication: &self.authentication,
@@ -114,9 +104,25 @@ impl PreparedDelivery {
             now: self.app.now(),
             // What came by no transport was uploaded.
             imported: self.arrival.provider.is_none(),
-        };
-        let (recipients, ids) = (&self.arrival.recipients, self.ids.clone());
-        delivery.to_all(tx, recipients, ids, &self.contents, self.name.as_deref()).await
+        }
+    }
+
+    /// The workspace of all recipients, if they have the same.
+    fn sole_workspace(&self) -> Option<&WorkspaceId> {
+        let workspace = &self.arrival.recipients.first()?.workspace;
+        self.arrival.recipients.iter().all(|one| one.workspace == *workspace).then_some(workspace)
+    }
+
+    /// Where it goes, each place once.
+    fn places(&self) -> impl Iterator<Item = (&Recipient, &EmailId)> {
+        let ids = self.ids.iter();
+        let is_first = |(index, (_, id)): &(usize, (&Recipient, &EmailId))| !self.ids[..*index].contains(id);
+        self.arrival.recipients.iter().zip(ids).enumerate().filter(is_first).map(|(_, place)| place)
+    }
+
+    fn content(&self, workspace: &WorkspaceId) -> Result<&Content> {
+        let content = self.contents.get(workspace);
+        content.ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))
     }
 }
 
@@ -130,10 +136,6 @@ pub(super) async fn deliver(
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare_and_seal(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
-    // A report locks the row of the reported message, which the sending worker locks before the event log; a shared
-    // commit may have locked the log already.
-    let only =
-        sole_mailbox(&arrival.recipients).filter(|_| prepared.report.is_none()).map(ToString::to_string);
     let delivery = Arc::new(PreparedDelivery {
         app: app.clone(),
         arrival,
@@ -145,15 +147,7 @@ pub(super) async fn deliver(
     });
     // Keep a reference, so that the message is not dropped on the store's only writer thread.
     let kept = delivery.clone();
-    let body = async move |tx: &mut SystemTx| delivery.deliver(tx).await;
-    let db = app.db().clone();
-    let work = async move {
-        // Locks on several mailboxes in a shared commit could deadlock.
-        match only {
-            Some(mailbox) => db.shared_write(&mailbox, body).await,
-            None => db.system_write(body).await,
-        }
-    };
+    let work = write(app.db().clone(), delivery);
     // The client may disconnect at any time, and other deliveries share its commit.
     let delivered = if app.db().finishes_alone() {
         work.await
@@ -163,10 +157,83 @@ pub(super) async fn deliver(
     Ok((delivered?, kept.prepared.clone()))
 }
 
-/// The mailbox of all recipients, if they have the same.
-fn sole_mailbox(recipients: &[Recipient]) -> Option<&MailboxId> {
-    let mailbox = &recipients.first()?.mailbox;
-    recipients.iter().all(|recipient| recipient.mailbox == *mailbox).then_some(mailbox)
+/// Stores a delivery, together with others to its workspace if possible.
+async fn write(db: Db, delivery: Arc<PreparedDelivery>) -> Result<Vec<EmailId>> {
+    // A report locks the row of the reported message, which the sending worker locks before the event log; other members
+    // of its batch would have locked the log already. And a batch has the locks of one workspace only.
+    let shared = delivery.sole_workspace().filter(|_| delivery.prepared.report.is_none()).cloned();
+    let Some(workspace) = shared else {
+        let body = async move |tx: &mut SystemTx| {
+            let ids = deliver_all(tx, &[delivery]).await?.pop();
+            ids.ok_or_else(|| Error::internal("a delivery without ids"))
+        };
+        return db.system_write(body).await;
+    };
+    let in_rows: usize = delivery.contents.values().map(Content::bytes_in_row).sum();
+    let bytes = in_rows + delivery.arrival.raw.len();
+    let write = |deliveries: Vec<Arc<PreparedDelivery>>| {
+        async move |tx: &mut SystemTx| deliver_all(tx, &deliveries).await
+    };
+    db.batch_write(workspace.as_str(), delivery, bytes, write).await
+}
+
+/// Stores deliveries for all their recipients, and returns the ids in the order of the recipients. A recipient who got a
+/// message under the same idempotency key before does not get it again.
+async fn deliver_all(tx: &mut SystemTx, deliveries: &[Arc<PreparedDelivery>]) -> Result<Vec<Vec<EmailId>>> {
+    // In one order for all deliveries, so that two messages to the same mailboxes cannot deadlock.
+    let places = || deliveries.iter().flat_map(|delivery| delivery.places());
+    let mailboxes: BTreeSet<_> = places().map(|(to, _)| (&to.workspace, &to.mailbox)).collect();
+    let workspaces: BTreeSet<&WorkspaceId> = mailboxes.iter().map(|(workspace, _)| *workspace).collect();
+    let is_named = deliveries.iter().any(|delivery| delivery.name.is_some());
+    let has_report = deliveries.iter().any(|delivery| delivery.prepared.report.is_some());
+    // All mailboxes before anything else, as in every other transaction; those of one workspace are locked with the first
+    // look-up.
+    if workspaces.len() > 1 || is_named || has_report {
+        for (workspace, mailbox) in &mailboxes {
+            mailboxes::lock(tx.enter(workspace), mailbox).await?;
+        }
+    }
+    lock_reported(tx, deliveries).await?;
+    let contexts: Vec<Delivery<'_>> = deliveries.iter().map(|delivery| delivery.delivery()).collect();
+    let mut earlier_ids: BTreeMap<EmailId, EmailId> = BTreeMap::new();
+    for workspace in workspaces {
+        let tx = tx.enter(workspace);
+        let mut stored = Vec::new();
+        for (delivery, context) in deliveries.iter().zip(&contexts) {
+            let content = delivery.content(workspace)?;
+            let mut here: Vec<_> = delivery.places().filter(|(to, _)| to.workspace == *workspace).collect();
+            here.sort_by_key(|(to, id)| (&to.mailbox, *id));
+            for (recipient, id) in here {
+                if let Some(name) = &delivery.name
+                    && let Some(earlier) = claim(tx, content, name, recipient, id, context.now).await?
+                {
+                    earlier_ids.insert(id.clone(), earlier);
+                    continue;
+                }
+                stored.push(MailboxDelivery { delivery: context, recipient, id, content });
+            }
+        }
+        if let Some(first) = stored.first() {
+            store_all(tx, first.delivery.app, &stored).await?;
+        }
+    }
+    let given = |id: &EmailId| earlier_ids.get(id).unwrap_or(id).clone();
+    Ok(deliveries.iter().map(|delivery| delivery.ids.iter().map(given).collect()).collect())
+}
+
+/// Locks reported messages before any event log, in the order of the sending worker.
+async fn lock_reported(tx: &mut SystemTx, deliveries: &[Arc<PreparedDelivery>]) -> Result<()> {
+    for delivery in deliveries {
+        let Some(report) = &delivery.prepared.report else { continue };
+        let mut places: Vec<_> = delivery.places().collect();
+        places.sort_by_key(|(to, id)| (&to.workspace, &to.mailbox, *id));
+        for (to, _) in places {
+            for hook in delivery.app.hooks().arrival {
+                hook.lock_reported(tx.enter(&to.workspace), &to.mailbox, report).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Claims an idempotency key for a recipient, or finds the email that was stored under it before.
@@ -201,254 +268,4 @@ fn new_ids(app: &App, recipients: &[Recipient]) -> Vec<EmailId> {
         ids.push(earlier.map_or_else(|| app.new_id(), |earlier| ids[earlier].clone()));
     }
     ids
-}
-
-/// A prepared message on its way into mailboxes.
-pub(crate) struct Delivery<'a> {
-    pub(crate) app: &'a App,
-    pub(crate) prepared: &'a PreparedMessage,
-    pub(crate) authentication: &'a SenderAuthentication,
-    /// The envelope's sender; nothing for a null sender.
-    pub(crate) sender: Option<&'a str>,
-    pub(crate) now: Timestamp,
-    /// Whether it is older mail that a caller brings along, which was not received here.
-    pub(crate) imported: bool,
-}
-
-/// The authentication of a message that was written here, not received.
-const NOT_RECEIVED: &SenderAuthentication = &SenderAuthentication::unknown(None);
-
-impl<'a> Delivery<'a> {
-    /// A message that a mailbox keeps of its own: a draft, or the sender's copy.
-    pub(crate) const fn own(app: &'a App, prepared: &'a PreparedMessage, now: Timestamp) -> Self {
-        Self { app, prepared, authentication: NOT_RECEIVED, sender: None, now, imported: false }
-    }
-}
-
-impl Delivery<'_> {
-    /// Stores the message in all mailboxes, and returns the ids in the order of the recipients. A recipient who got it
-    /// under the same idempotency key before does not get it again.
-    async fn to_all(
-        &self,
-        tx: &mut SystemTx,
-        recipients: &[Recipient],
-        mut ids: Vec<EmailId>,
-        contents: &BTreeMap<WorkspaceId, Content>,
-        name: Option<&str>,
-    ) -> Result<Vec<EmailId>> {
-        // In one order for all deliveries, so that two messages to the same mailboxes cannot deadlock.
-        let mut order: Vec<usize> = (0..recipients.len()).collect();
-        order.sort_by_key(|index| {
-            let recipient = &recipients[*index];
-            (&recipient.workspace, &recipient.mailbox, &ids[*index])
-        });
-        order.dedup_by_key(|index| &ids[*index]);
-        // All mailboxes before all contents, as in every other transaction that locks both.
-        for index in &order {
-            let recipient = &recipients[*index];
-            mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
-        }
-        // And reported messages before any event log: the sending worker locks them in this order.
-        if let Some(report) = &self.prepared.report {
-            for index in &order {
-                let recipient = &recipients[*index];
-                for hook in self.app.hooks().arrival {
-                    hook.lock_reported(tx.enter(&recipient.workspace), &recipient.mailbox, report).await?;
-                }
-            }
-        }
-        let mut known = Vec::new();
-        for index in order {
-            let recipient = &recipients[index];
-            let content = contents
-                .get(&recipient.workspace)
-                .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
-            let tx = tx.enter(&recipient.workspace);
-            if let Some(name) = name
-                && let Some(earlier) = claim(tx, content, name, recipient, &ids[index], self.now).await?
-            {
-                known.push((ids[index].clone(), earlier));
-                continue;
-            }
-            self.to_mailbox(tx, recipient, &ids[index], content).await?;
-        }
-        for (new, earlier) in known {
-            ids.iter_mut().filter(|id| **id == new).for_each(|id| *id = earlier.clone());
-        }
-        Ok(ids)
-    }
-
-    /// Stores the message in one mailbox, which the caller has locked, with everything that follows from its arrival.
-    pub(crate) async fn to_mailbox(
-        &self,
-        tx: &mut Tx,
-        recipient: &Recipient,
-        id: &EmailId,
-        content: &Content,
-    ) -> Result<()> {
-        let named = mailboxes::MailboxName::Id(recipient.mailbox.clone());
-        let mailbox =
-            mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
-        let (arriving, hooks) = (self.arriving(recipient, &mailbox, content), self.app.hooks().arrival);
-        // Before the event log is locked: the sending worker locks the message first, then the log.
-        if let Some(report) = &self.prepared.report {
-            for hook in hooks {
-                hook.record_report(tx, self.app, &arriving, report).await?;
-            }
-        }
-        // Before the content: only a transaction that has the next sequence may lock several contents.
-        let sequence = events::next_sequence(tx).await?;
-        contents::insert(tx, &content.record, self.now).await?;
-        let mut mail = self.email(recipient, id, sequence, content);
-        if self.prepared.is_spam(self.authentication) && mailbox.settings.spam.to_spam_folder {
-            mail.record.folder_id = SystemFolder::Spam.into();
-        }
-        mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
-        for hook in hooks {
-            let until = hook.hold(tx, self.app, &arriving, &mail.record).await?;
-            mail.record.held_until = mail.record.held_until.max(until);
-        }
-        emails::insert(tx, &recipient.mailbox, &mut mail).await?;
-        if !self.imported {
-            let counter = format!("received.{}", self.now.month());
-            mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
-            metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
-        }
-        let event = NewEvent {
-            kind: EventType::MessageReceived,
-            mailbox: Some(recipient.mailbox.clone()),
-            data: received_data(&mail.record),
-        };
-        event.insert(tx, self.app, &content.key, sequence, self.now).await?;
-        for hook in hooks {
-            hook.after_arrival(tx, self.app, &arriving, &mail.record).await?;
-        }
-        Ok(())
-    }
-
-    /// The message as passed to the hooks.
-    fn arriving<'b>(
-        &'b self,
-        recipient: &'b Recipient,
-        mailbox: &'b mailboxes::MailboxRecord,
-        content: &'b Content,
-    ) -> Arriving<'b> {
-        Arriving {
-            message: &self.prepared.message,
-            safe: self.prepared.safe(),
-            has_link: self.prepared.has_link,
-            verdict: self.prepared.verdict.0,
-            authentication: self.authentication,
-            sender: self.sender,
-            recipient,
-            mailbox,
-            content_id: &content.record.id,
-            key: &content.key,
-            now: self.now,
-        }
-    }
-
-    /// The email that the message becomes in a mailbox.
-    pub(crate) fn email(
-        &self,
-        recipient: &Recipient,
-        id: &EmailId,
-        arrival: i64,
-        content: &Content,
-    ) -> NewEmail {
-        let message = &self.prepared.message;
-        let attachments = self.attachments();
-        let references = message.references.join(" ");
-        let record = EmailRecord {
-            id: id.clone(),
-            thread_id: self.app.new_id(),
-            folder_id: SystemFolder::Inbox.into(),
-            content_id: self.prepared.hash.clone(),
-            outgoing: false,
-            arrival,
-            arrived_at: self.now,
-            date: self.prepared.date(self.now),
-            subject: message.subject.clone(),
-            sender: self.prepared.sender(),
-            sender_address: self.prepared.sender_address().to_lowercase(),
-            recipient: recipient.address.clone(),
-            to_line: prepare::people(message.to.iter()),
-            cc: some(prepare::people(message.cc.iter())),
-            bcc: None,
-            reply_to: some(prepare::people(message.reply_to.iter())),
-            read: false,
-            starred: false,
-            is_urgent: self.prepared.urgent,
-            category: self.prepared.category,
-            snippet: self.prepared.snippet.clone(),
-            body_format: self.prepared.body_format,
-            safe_source: self.prepared.safe_source,
-            safe_divergent: self.prepared.safe_divergent,
-            size: content.record.size,
-            stored_objects: content.objects(),
-            message_id: message.message_id.clone(),
-            in_reply_to: message.in_reply_to.clone(),
-            email_references: some(references),
-            delivery_status: None,
-            automatic: message.automatic.map(|kind| prepare::automatic_name(kind).to_owned()),
-            scan_status: self.prepared.scan_status(self.app.scanning().has_external()),
-            scan_threats: self.prepared.verdict.1.clone(),
-            sender_authentication: self.authentication.clone(),
-            attachments: attachments.iter().map(|attachment| attachment.public.clone()).collect(),
-            held_until: None,
-            labels: Vec::new(),
-        };
-        NewEmail {
-            record,
-            attachments,
-            labels: Vec::new(),
-            thread: None,
-            hints: self.prepared.hints(),
-            text: self.prepared.text.clone(),
-        }
-    }
-
-    fn attachments(&self) -> Vec<NewAttachment> {
-        let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        self.prepared
-            .message
-            .files
-            .iter()
-            .map(|file| NewAttachment {
-                public: Attachment {
-                    id: self.app.new_id(),
-                    filename: file.name.clone(),
-                    mimetype: file.media_type.clone(),
-                    size: i64::try_from(file.size).unwrap_or(i64::MAX),
-                    content_id: file.content_id.clone(),
-                    disposition: file.disposition.clone(),
-                },
-                byte_range: (signed(file.range.start), signed(file.range.end)),
-                encoding: prepare::encoding_name(file.encoding),
-            })
-            .collect()
-    }
-}
-
-fn some(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.is_empty())
-}
-
-/// The labels whose expression matches the message.
-async fn matching_labels(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    record: &EmailRecord,
-    prepared: &PreparedMessage,
-) -> Result<Vec<LabelId>> {
-    let labels = labels::list(tx, mailbox).await?;
-    let subject = prepared.subject(record);
-    Ok(labels
-        .into_iter()
-        .filter(|label| match filter::parse_rules(&label.rules) {
-            Ok(Rules::Expression(filter)) => filter.matches(&subject),
-            _ => false,
-        })
-        .map(|label| label.id)
-        .collect())
 }
