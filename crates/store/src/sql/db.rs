@@ -9,7 +9,7 @@ use super::faults::crashes;
 use super::{
     location::DatabaseLocation,
     mode::Mode,
-    postgres::PostgresEngine,
+    postgres::{PostgresEngine, statements::StatementCounts},
     scope::Scope,
     sqlite::SqliteEngine,
     transaction::{SystemTx, Tx},
@@ -83,6 +83,14 @@ impl Db {
         }
     }
 
+    /// What this process has sent to PostgreSQL; `None` on SQLite.
+    pub fn statement_counts(&self) -> Option<StatementCounts> {
+        match &*self.0 {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(engine) => Some(engine.statement_counts()),
+        }
+    }
+
     /// The engine's name, for people.
     pub fn engine_name(&self) -> &'static str {
         match &*self.0 {
@@ -103,6 +111,32 @@ impl Db {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
         self.typed(Mode::Write, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
+    }
+
+    /// The same, but on PostgreSQL it is acknowledged before it is on disk: a server that crashes within the next half
+    /// second loses it. What commits later is never on disk before it. For writes that can be repeated or that nobody
+    /// misses.
+    pub fn asynchronous_write<T, E, F>(
+        &self,
+        workspace: &WorkspaceId,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
+    {
+        self.typed(Mode::AsynchronousWrite, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
+    }
+
+    /// The same across workspaces.
+    pub fn asynchronous_system_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
+    {
+        self.typed(Mode::AsynchronousWrite, Scope::System, SingleRunWork::new(body))
     }
 
     /// Runs read-only statements of one workspace.
@@ -176,7 +210,9 @@ impl Db {
     async fn perform(&self, mode: Mode<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         #[cfg(feature = "faults")]
         let dies = match mode {
-            Mode::Write | Mode::SharedWrite(_) => crashes::survives_until_commit(self.address())?,
+            Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) => {
+                crashes::survives_until_commit(self.address())?
+            }
             Mode::Read => crashes::is_alive(self.address()).map(|()| false)?,
             Mode::Snapshot => false,
         };
@@ -188,7 +224,9 @@ impl Db {
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
-                Mode::Write | Mode::SharedWrite(_) => engine.write(scope, work).await,
+                Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) => {
+                    engine.write(scope, work).await
+                }
                 Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
             },
             // Boxed, so that the futures of handlers stay small.

@@ -1,6 +1,7 @@
 //! Statements with owned parameters, to be sent later: with the next one, at the end of a commit, or in a later one.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, hash_map::Entry},
     hash::{Hash, Hasher},
 };
@@ -103,6 +104,45 @@ pub(super) fn merge_increments(increments: Vec<DeferredIncrement>) -> Vec<Deferr
     merged
 }
 
+/// Maximum rows of a combined INSERT: one statement is prepared for each number of rows.
+const MAX_COMBINED_ROWS: usize = 8;
+
+/// Combines those that insert a row each into the same table, so that they are one statement.
+pub(super) fn combine_increments(
+    increments: &[DeferredIncrement],
+) -> Vec<(Cow<'static, str>, Vec<Param<'_>>)> {
+    let mut by_sql: Vec<(&'static str, Vec<&DeferredIncrement>)> = Vec::new();
+    for increment in increments {
+        match by_sql.iter_mut().find(|(sql, _)| *sql == increment.sql) {
+            Some((_, rows)) => rows.push(increment),
+            None => by_sql.push((increment.sql, vec![increment])),
+        }
+    }
+    let mut combined = Vec::new();
+    for (sql, rows) in by_sql {
+        let width = rows.first().map_or(0, |row| row.row.len() + row.amounts.len());
+        let values = values_of_row(1, width);
+        match sql.split_once(&format!("VALUES {values}")) {
+            Some((insert, conflict)) => {
+                for some in rows.chunks(MAX_COMBINED_ROWS) {
+                    let all: Vec<String> =
+                        (0..some.len()).map(|row| values_of_row(row * width + 1, width)).collect();
+                    let sql = format!("{insert}VALUES {}{conflict}", all.join(", "));
+                    combined.push((Cow::Owned(sql), some.iter().flat_map(|row| row.params()).collect()));
+                }
+            }
+            None => combined.extend(rows.into_iter().map(|row| (Cow::Borrowed(sql), row.params()))),
+        }
+    }
+    combined
+}
+
+/// The placeholders of a row whose first one has this number.
+fn values_of_row(first: usize, width: usize) -> String {
+    let numbers: Vec<String> = (first..first + width).map(|number| format!("${number}")).collect();
+    format!("({})", numbers.join(", "))
+}
+
 /// A statement to be sent later.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredStatement {
@@ -142,5 +182,37 @@ impl OwnedParam {
             Self::Text(value) => Param::Text(value),
             Self::Bytes(value) => Param::Bytes(value),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADD: &str =
+        "INSERT INTO t (a, b, c) VALUES ($1, $2, $3) ON CONFLICT (a, b) DO UPDATE SET c = t.c + excluded.c";
+    const SET: &str = "UPDATE t SET c = c + $3 WHERE a = $1 AND b = $2";
+
+    #[test]
+    fn rows_of_one_table_are_inserted_together() {
+        let add = |sql, name: &str| DeferredIncrement::new(sql, &["w".into(), name.into()], &[1]).unwrap();
+        let all = [add(ADD, "x"), add(SET, "x"), add(ADD, "y"), add(SET, "y")];
+        let combined = combine_increments(&all);
+        let texts: Vec<(&str, usize)> = combined.iter().map(|(sql, params)| (&**sql, params.len())).collect();
+        assert_eq!(
+            texts,
+            [
+                (
+                    "INSERT INTO t (a, b, c) VALUES ($1, $2, $3), ($4, $5, $6) \
+                     ON CONFLICT (a, b) DO UPDATE SET c = t.c + excluded.c",
+                    6
+                ),
+                (SET, 3),
+                (SET, 3)
+            ]
+        );
+        let many: Vec<DeferredIncrement> = (0..20).map(|number| add(ADD, &number.to_string())).collect();
+        let rows: Vec<usize> = combine_increments(&many).iter().map(|(_, params)| params.len() / 3).collect();
+        assert_eq!(rows, [8, 8, 4]);
     }
 }

@@ -36,6 +36,7 @@ pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
     location::DatabaseLocation,
+    postgres::statements::StatementCounts,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, wait_for_wake},

@@ -8,6 +8,8 @@ use metrics::{Histogram, histogram};
 #[derive(Clone, Copy)]
 pub(super) enum Mode<'a> {
     Write,
+    /// Acknowledged before its commit is on disk, where that takes long.
+    AsynchronousWrite,
     /// In one commit with others of the same key.
     SharedWrite(&'a str),
     Read,
@@ -19,7 +21,7 @@ impl Mode<'_> {
     /// The duration of such transactions.
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
-            Self::Write | Self::SharedWrite(_) => &SECONDS.write,
+            Self::Write | Self::AsynchronousWrite | Self::SharedWrite(_) => &SECONDS.write,
             Self::Read => &SECONDS.read,
             Self::Snapshot => &SECONDS.snapshot,
         }

@@ -4,15 +4,21 @@
 //! real one, so they cost no round trip of their own.
 
 pub(super) mod session;
+mod settings;
+pub(super) mod statements;
 pub(super) mod tls;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use tokio::sync::broadcast;
 use tokio_postgres::{Config, NoTls, config::SslMode};
 
-use self::session::{Begin, PostgresSession, SAVEPOINT};
+use self::{
+    session::{Begin, PostgresSession, SAVEPOINT},
+    settings::ConnectionSettings,
+    statements::{StatementCounters, StatementCounts},
+};
 use super::{
     group::{Groups, OpenGroup},
     listener::Listener,
@@ -36,6 +42,8 @@ pub(super) struct PostgresEngine {
     pool: Pool,
     listener: Listener,
     groups: Groups,
+    settings: Arc<ConnectionSettings>,
+    counters: Arc<StatementCounters>,
     /// Whether a test lets this process die between a commit and its wake-ups.
     #[cfg(feature = "faults")]
     pub(super) is_dying: std::sync::atomic::AtomicBool,
@@ -61,6 +69,8 @@ impl PostgresEngine {
             .wait_timeout(Some(POOL_TIMEOUT))
             .create_timeout(Some(POOL_TIMEOUT))
             .runtime(Runtime::Tokio1)
+            // The connection of the last read has its workspace set, and its statements prepared.
+            .queue_mode(QueueMode::Lifo)
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
         drop(pool.get().await?);
@@ -68,6 +78,8 @@ impl PostgresEngine {
             pool,
             listener: Listener::start(config),
             groups: Groups::default(),
+            settings: Arc::default(),
+            counters: Arc::default(),
             #[cfg(feature = "faults")]
             is_dying: false.into(),
         })
@@ -82,10 +94,11 @@ impl PostgresEngine {
     ) -> Result<Box<dyn Work>> {
         let done = async {
             match mode {
-                Mode::Write => self.transaction(scope, BEGIN, &mut *work).await,
+                Mode::Write | Mode::AsynchronousWrite | Mode::Snapshot => {
+                    self.transaction(scope, mode, &mut *work).await
+                }
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
                 Mode::Read => self.read(scope, &mut *work).await,
-                Mode::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
             }
         };
         self.listener.unless_down(done).await?;
@@ -98,10 +111,18 @@ impl PostgresEngine {
         let mut turn = self.groups.join(key).await?;
         let mut open = match turn.take() {
             Some(open) => open,
-            None => OpenGroup::new(self.begin(Scope::System, Some(BEGIN)).await?),
+            None => OpenGroup::new(self.begin(Scope::System, Mode::Write).await?),
         };
         // If this fails the connection is broken: the whole group fails with it.
-        let succeeded = in_savepoint(&mut open.tx, work).await?;
+        let succeeded = if open.is_empty() {
+            if !as_first(&mut open.tx, work).await {
+                // Those after it begin with a transaction of their own.
+                return self.finish(&mut open.tx, false).await;
+            }
+            true
+        } else {
+            in_savepoint(&mut open.tx, work).await?
+        };
         let committed = succeeded.then(|| open.join());
         if let Some((mut open, turn)) = turn.pass(open) {
             let outcome = self.finish(&mut open.tx, true).await;
@@ -115,8 +136,8 @@ impl PostgresEngine {
         }
     }
 
-    async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, Some(begin)).await?;
+    async fn transaction(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, mode).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
         // Failed work carries its own error.
@@ -136,19 +157,35 @@ impl PostgresEngine {
     }
 
     async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, None).await?;
+        let mut tx = self.begin(scope, Mode::Read).await?;
         work.run(&mut tx).await;
         Ok(())
     }
 
-    /// Takes a connection from the pool, to start a transaction with the given statement or to read without one.
-    async fn begin(&self, scope: Scope, transaction: Option<&'static str>) -> Result<SystemTx> {
+    /// Takes a connection from the pool, to start a transaction or to read without one.
+    async fn begin(&self, scope: Scope, mode: Mode<'_>) -> Result<SystemTx> {
         let client = self.pool.get().await?;
-        let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
-        let set_workspace = client.prepare_cached(set_workspace).await?;
-        let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session = PostgresSession::new(client, begin);
+        let transaction = |begin: &str, commits: Option<bool>| -> Result<Option<Begin>> {
+            let statements = settings::begin(begin, scope.setting())?;
+            Ok(Some(Begin::Transaction { statements, commits }))
+        };
+        let begin = match mode {
+            Mode::Write | Mode::SharedWrite(_) => transaction(BEGIN, Some(false))?,
+            Mode::AsynchronousWrite => transaction(BEGIN_ASYNCHRONOUS, Some(true))?,
+            Mode::Snapshot => transaction(BEGIN_SNAPSHOT, None)?,
+            Mode::Read if self.settings.has(&client, scope.setting()) => None,
+            Mode::Read => {
+                let set_workspace = client.prepare_cached(SET_FOR_SESSION).await?;
+                let (setting, known) = (scope.setting().to_owned(), self.settings.clone());
+                Some(Begin::Read { set_workspace, setting, known })
+            }
+        };
+        let session = PostgresSession::new(client, begin, self.counters.clone());
         Ok(SystemTx::new(Session::Postgres(session), &scope))
+    }
+
+    pub(super) fn statement_counts(&self) -> StatementCounts {
+        self.counters.counts()
     }
 
     pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -157,12 +194,37 @@ impl PostgresEngine {
 }
 
 const BEGIN: &str = "BEGIN";
+/// Its commit is acknowledged before it is on disk, where it is half a second later.
+const BEGIN_ASYNCHRONOUS: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Every statement of the transaction sees the snapshot of the first one.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-// A transaction sets the variable for itself; a bare read sets it for the session, and the next user sets it again.
-const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
+/// A bare read sets the variable for the session; the next one of another workspace sets it again.
 const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
+
+/// Runs the work of a group's first member, which needs no savepoint: if it fails, there is nothing to keep. Returns
+/// whether it succeeded.
+async fn as_first(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
+    tx.enter(&Scope::System.workspace());
+    match tx.postgres() {
+        Ok(session) => session.defers_increments = true,
+        Err(error) => {
+            work.fail(error);
+            return false;
+        }
+    }
+    if !work.run(tx).await {
+        return false;
+    }
+    let flushed = async { tx.postgres()?.flush().await };
+    match flushed.await {
+        Ok(()) => true,
+        Err(error) => {
+            work.fail(error);
+            false
+        }
+    }
+}
 
 /// Runs work in a savepoint that is rolled back when it fails, and returns whether it succeeded. Fails itself when the
 /// connection is broken.

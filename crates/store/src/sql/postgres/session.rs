@@ -1,14 +1,17 @@
 //! A connection to PostgreSQL while a transaction uses it: statements pipelined before the first and next one, and
 //! increments deferred to the end.
 
+use std::sync::Arc;
+
 use deadpool_postgres::Object;
 use futures_util::future::{try_join, try_join_all, try_join3};
 use tokio_postgres::{Statement, types::ToSql};
 
+use super::{settings::ConnectionSettings, statements::StatementCounters};
 use crate::{
     error::{Error, Result},
     sql::{
-        deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
+        deferred_statement::{DeferredIncrement, DeferredStatement, combine_increments, merge_increments},
         value::{Cells, Param, ReadRow, Row},
     },
 };
@@ -32,33 +35,43 @@ pub(in crate::sql) struct PostgresSession {
     pub(super) increments: Vec<DeferredIncrement>,
     /// Whether this is a group, whose members never read what they add to.
     pub(super) defers_increments: bool,
+    counters: Arc<StatementCounters>,
+    /// Whether its commit is counted, and whether that is asynchronous.
+    commits: Option<bool>,
 }
 
-/// What must be sent before the first statement: BEGIN, if there is a transaction, and the workspace.
-pub(super) struct Begin {
-    pub(super) transaction: Option<&'static str>,
-    pub(super) set_workspace: Statement,
-    pub(super) setting: String,
+/// What must be sent before the first statement.
+pub(super) enum Begin {
+    /// BEGIN and the settings of the transaction, and whether it commits asynchronously; `None` if it only reads.
+    Transaction { statements: String, commits: Option<bool> },
+    /// The workspace of a bare read.
+    Read { set_workspace: Statement, setting: String, known: Arc<ConnectionSettings> },
 }
 
 impl Begin {
     async fn send(self, client: &Object) -> Result<()> {
-        let set = [&self.setting as &(dyn ToSql + Sync)];
-        let set = client.query(&self.set_workspace, &set);
-        if let Some(begin) = self.transaction {
-            try_join(client.batch_execute(begin), set).await?;
-        } else {
-            set.await?;
+        match self {
+            Self::Transaction { statements, .. } => Ok(client.batch_execute(&statements).await?),
+            Self::Read { set_workspace, setting, known } => {
+                client.query(&set_workspace, &[&setting as &(dyn ToSql + Sync)]).await?;
+                known.confirm(client, setting);
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 
 impl PostgresSession {
-    pub(super) fn new(client: Object, begin: Begin) -> Self {
+    pub(super) fn new(client: Object, begin: Option<Begin>, counters: Arc<StatementCounters>) -> Self {
+        let commits = match &begin {
+            Some(Begin::Transaction { commits, .. }) => *commits,
+            _ => None,
+        };
         Self {
             client: Some(client),
-            begin: Some(begin),
+            begin,
+            counters,
+            commits,
             open: false,
             pipeline: Vec::new(),
             increments: Vec::new(),
@@ -73,7 +86,7 @@ impl PostgresSession {
         work: impl AsyncFnOnce(&Object, &Statement) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
         let begin = self.begin.take();
-        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
+        self.open |= matches!(begin, Some(Begin::Transaction { .. }));
         let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         let pipeline = std::mem::take(&mut self.pipeline);
         let mut ready = Vec::with_capacity(pipeline.len());
@@ -81,6 +94,7 @@ impl PostgresSession {
             ready.push((client.prepare_cached(&statement.sql).await?, statement.params()));
         }
         let statement = client.prepare_cached(sql).await?;
+        self.counters.sent(usize::from(begin.is_some()) + ready.len() + 1);
         let work = async { Ok(work(client, &statement).await?) };
         match (begin, ready.is_empty()) {
             (None, true) => work.await,
@@ -128,6 +142,7 @@ impl PostgresSession {
             return Ok(());
         }
         self.pipeline.clear();
+        self.counters.sent(2);
         let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         Ok(client.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
@@ -159,8 +174,8 @@ impl PostgresSession {
     pub(super) async fn finish(&mut self, commit: bool) -> Result<()> {
         let increments = merge_increments(std::mem::take(&mut self.increments));
         if commit {
-            for increment in increments {
-                self.pipeline(increment.sql, &increment.params()).await?;
+            for (sql, params) in combine_increments(&increments) {
+                self.pipeline(&sql, &params).await?;
             }
         }
         if commit && !self.pipeline.is_empty() {
@@ -169,7 +184,11 @@ impl PostgresSession {
         } else if let Some(client) = &self.client
             && self.open
         {
+            self.counters.sent(1);
             client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
+        }
+        if let Some(asynchronously) = self.commits.filter(|_| commit && self.open) {
+            self.counters.committed(asynchronously);
         }
         self.pipeline.clear();
         self.open = false;
