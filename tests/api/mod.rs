@@ -62,6 +62,7 @@ mod schedules;
 mod scope;
 mod search;
 mod search_index;
+mod send_costs;
 mod sending;
 mod sessions;
 mod sign_ups;

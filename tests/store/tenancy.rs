@@ -131,6 +131,9 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
                   VALUES ($1, 'entry', $2, 0, 'read', 0, 'node')";
     tx.run(ledger, &[now.into()]).await?;
     // Only plans with rolling limits keep these.
+    let counted = "INSERT INTO counter_addition (workspace_id, name, mailbox_id, day, amount)
+                   VALUES ($1, 'mails_out', '', 1, 1)";
+    tx.run(counted, &[]).await?;
     let used = "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, 'use', 'mbx', $2, 1)";
     tx.run(used, &[now.into()]).await?;
     // Only a model leads to these.
@@ -285,9 +288,9 @@ async fn a_cancelled_read_leaves_no_workspace_behind() {
                 tx.all::<(String,)>(sql, &[]).await
             });
             // Every second one is cut off, at any moment.
-            let patience = std::time::Duration::from_micros(u64::from(round % 40) * 20);
+            let timeout = std::time::Duration::from_micros(u64::from(round % 40) * 20);
             let seen = if round % 2 == 0 {
-                match tokio::time::timeout(patience, read).await {
+                match tokio::time::timeout(timeout, read).await {
                     Ok(seen) => seen,
                     Err(_) => return,
                 }

@@ -13,8 +13,8 @@ use self::list::sort_form;
 pub(crate) use self::record::COLUMNS;
 pub use self::{
     change::{
-        Brief, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to,
-        release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
+        Brief, SentEmail, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch,
+        move_to, release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
     list::{EmailFilter, ListPosition, Sort, count, count_threaded, list, list_threaded, select},
     record::{EmailRecord, NewAttachment, is_listed},
@@ -51,6 +51,12 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
     let record = &mut mail.record;
     let found = match &mail.thread {
         Some(thread) => Some(thread.clone()),
+        // The Message-ID of a message that is written here is new.
+        None if record.outgoing => {
+            let mut hints = mail.hints.clone();
+            hints.references.pop();
+            threads::find(tx, mailbox, &hints, record.date).await?
+        }
         None => threads::find(tx, mailbox, &mail.hints, record.date).await?,
     };
     let begins_thread = found.is_none();

@@ -14,6 +14,7 @@ pub mod blobs;
 pub mod confirmations;
 pub mod contents;
 pub mod conversations;
+pub mod counters;
 mod dialect;
 pub mod domains;
 pub mod drafts;

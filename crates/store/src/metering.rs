@@ -396,15 +396,17 @@ pub async fn recover(
     delete_advance(tx, kind, node).await
 }
 
+const ADD_USAGE: &str = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount";
+
 /// Adds to a figure of a day.
 pub async fn add_usage(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
-    tx.add_at_commit(
-        "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount",
-        &[day.number().into(), metric.into()],
-        &[amount],
-    )
-    .await
+    tx.add_at_commit(ADD_USAGE, &[day.number().into(), metric.into()], &[amount]).await
+}
+
+/// The same, visible to the next statement.
+pub(crate) async fn add_usage_now(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
+    tx.pipeline(ADD_USAGE, &[day.number().into(), metric.into(), amount.into()]).await
 }
 
 /// The charge of a write, to be stored with its effect.

@@ -99,8 +99,11 @@ pub async fn remove_emails(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, 
 
 /// Counts an arriving email in its thread's summary for its folder, and for all folders when lists show it.
 pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedEmail<'_>) -> Result<()> {
-    let folders = [Some(mail.folder.as_str()), mail.listed.then_some(LISTED)];
-    for folder in folders.into_iter().flatten() {
+    let folder = mail.folder.as_str();
+    if mail.begins_thread {
+        begin_thread(tx, mailbox, mail).await?;
+    }
+    for folder in [Some(folder), mail.listed.then_some(LISTED)].into_iter().flatten() {
         let params = [
             mailbox.into(),
             folder.into(),
@@ -109,23 +112,32 @@ pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedEmail<'_>)
             mail.email.into(),
             (!mail.read).into(),
         ];
-        let is_first = if mail.begins_thread {
-            // The result is not needed.
-            tx.pipeline(
-                "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
-                   mail_count, unread_count) VALUES ($1, $2, $3, $4, $5, $6, 1, $7)",
-                &params,
-            )
-            .await?;
-            true
-        } else {
-            add_to_thread(tx, &params).await? == 1
-        };
-        if is_first {
+        if mail.begins_thread || add_to_thread(tx, &params).await? == 1 {
             mailboxes::add_to_counter(tx, mailbox, &counter(folder), 1).await?;
         }
     }
     Ok(())
+}
+
+/// Adds the summaries of a new thread, whose results are not needed.
+async fn begin_thread(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedEmail<'_>) -> Result<()> {
+    const COLUMNS: &str =
+        "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at,
+           newest_email, mail_count, unread_count) VALUES ($1, $2, $3, $4, $5, $6, 1, $7)";
+    let params = [
+        mailbox.into(),
+        mail.folder.as_str().into(),
+        mail.thread.into(),
+        mail.date.into(),
+        mail.email.into(),
+        (!mail.read).into(),
+        LISTED.into(),
+    ];
+    if mail.listed {
+        tx.pipeline(&format!("{COLUMNS}, ($1, $2, $8, $4, $5, $6, 1, $7)"), &params).await
+    } else {
+        tx.pipeline(COLUMNS, &params[..6]).await
+    }
 }
 
 const MAIL_COUNT: &str = "SELECT mail_count FROM thread_folder
