@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use model::{EmailId, emails::InboundProvider};
 use operations::inbound::{self, Arrival, Recipient, Refusal};
-use store::{Traffic, faults};
+use store::{StatementCounts, faults};
 use testkit::{Engine, Server, both_engines};
 
 use super::{
@@ -126,12 +126,17 @@ async fn a_batch_that_fails_leaves_nothing(engine: Engine) {
 }
 
 /// What a number of deliveries sends to the server, at once or one after the other.
-async fn traffic(server: &Arc<Server>, inboxes: &[Inbox], at_once: bool, count: usize) -> Traffic {
+async fn statements_of(
+    server: &Arc<Server>,
+    inboxes: &[Inbox],
+    at_once: bool,
+    count: usize,
+) -> StatementCounts {
     let mut routes = Vec::new();
     for inbox in inboxes {
         routes.push(route(server, inbox).await);
     }
-    let before = server.app.db().traffic().unwrap();
+    let before = server.app.db().statement_counts().unwrap();
     let mut running = tokio::task::JoinSet::new();
     for number in 0..count {
         let (server, to) = (server.clone(), routes[number % routes.len()].clone());
@@ -144,11 +149,7 @@ async fn traffic(server: &Arc<Server>, inboxes: &[Inbox], at_once: bool, count: 
     for outcome in running.join_all().await {
         outcome.unwrap();
     }
-    let after = server.app.db().traffic().unwrap();
-    Traffic {
-        statements: after.statements - before.statements,
-        round_trips: after.round_trips - before.round_trips,
-    }
+    server.app.db().statement_counts().unwrap().since(&before)
 }
 
 /// A message takes two round trips: one for all that it has to know, one for all that it writes and the commit. Those
@@ -158,9 +159,9 @@ async fn a_delivery_takes_few_round_trips() {
     let server = Arc::new(Server::start(Engine::Postgres).await);
     let inbox = Inbox::new(&server).await;
     let inboxes = [inbox.another().await, inbox.another().await, inbox];
-    traffic(&server, &inboxes, true, 3).await;
-    let alone = traffic(&server, &inboxes, false, 20).await;
-    let together = traffic(&server, &inboxes, true, 200).await;
+    statements_of(&server, &inboxes, true, 3).await;
+    let alone = statements_of(&server, &inboxes, false, 20).await;
+    let together = statements_of(&server, &inboxes, true, 200).await;
     println!("20 messages alone: {alone:?}; 200 together: {together:?}");
     assert!(alone.round_trips <= 20 * 2, "{alone:?}");
     assert!(alone.statements <= 20 * 20, "{alone:?}");

@@ -63,6 +63,7 @@ mod schedules;
 mod scope;
 mod search;
 mod search_index;
+mod send_costs;
 mod sending;
 mod sessions;
 mod sign_ups;

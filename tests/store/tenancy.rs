@@ -131,6 +131,9 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
                   VALUES ($1, 'entry', $2, 0, 'read', 0, 'node')";
     tx.run(ledger, &[now.into()]).await?;
     // Only plans with rolling limits keep these.
+    let counted = "INSERT INTO counter_addition (workspace_id, name, mailbox_id, day, amount)
+                   VALUES ($1, 'mails_out', '', 1, 1)";
+    tx.run(counted, &[]).await?;
     let used = "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, 'use', 'mbx', $2, 1)";
     tx.run(used, &[now.into()]).await?;
     // Only a model leads to these.
@@ -263,4 +266,42 @@ async fn every_table_with_a_workspace_is_walled_in() {
         server.app.db().system_read(async move |tx| tx.all::<(String,)>(sql, &[] as &[Param<'_>]).await);
     let walled: Vec<String> = read.await.unwrap().into_iter().map(|(name,)| name).collect();
     assert_eq!(walled, tenant_tables(&server).await);
+}
+
+/// A connection keeps the workspace of its last read. One that is cancelled half-way must not leave its own behind.
+/// rules: STORE-9
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_read_leaves_no_workspace_behind() {
+    let server = furnishable().await;
+    let mut tenants = Vec::new();
+    for _ in 0..3 {
+        tenants.push(server.tenant(Plan::Enterprise).await.workspace);
+    }
+    let mut reads = tokio::task::JoinSet::new();
+    for round in 0..600_u32 {
+        let (db, workspace) = (server.app.db().clone(), tenants[(round % 3) as usize].clone());
+        reads.spawn(async move {
+            let wanted = workspace.clone();
+            let read = db.read(&workspace, async move |tx| {
+                // The statement forgets its workspace: row-level security alone decides what it sees.
+                let sql = "SELECT workspace_id FROM member WHERE CAST($1 AS TEXT) IS NOT NULL";
+                tx.all::<(String,)>(sql, &[]).await
+            });
+            // Every second one is cut off, at any moment.
+            let timeout = std::time::Duration::from_micros(u64::from(round % 40) * 20);
+            let seen = if round % 2 == 0 {
+                match tokio::time::timeout(timeout, read).await {
+                    Ok(seen) => seen,
+                    Err(_) => return,
+                }
+            } else {
+                read.await
+            };
+            let seen = seen.unwrap();
+            assert!(!seen.is_empty() && seen.iter().all(|(id,)| id == wanted.as_str()), "{wanted}: {seen:?}");
+        });
+    }
+    while let Some(read) = reads.join_next().await {
+        read.unwrap();
+    }
 }

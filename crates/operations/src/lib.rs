@@ -49,5 +49,5 @@ pub use self::{
     notify::{telegram, webhooks},
     outbox::{drafts, scheduled_sends, sending},
     recall::{knowledge, memory, search},
-    upkeep::{admin, backlog, maintenance, storage, trace},
+    upkeep::{admin, backlog, counters, maintenance, storage, trace},
 };

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod backlog;
+pub mod counters;
 pub mod maintenance;
 pub mod storage;
 pub mod trace;

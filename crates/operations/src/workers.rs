@@ -17,7 +17,7 @@ use crate::{
     notify::{telegram, webhooks},
     outbox::{scheduled_sends, sending::worker},
     payments,
-    upkeep::{maintenance, storage},
+    upkeep::{counters, maintenance, storage},
 };
 
 /// How often maintenance runs.
@@ -37,6 +37,10 @@ const MARKED_BATCH: i64 = 500;
 const MAX_MARKED: Duration = Duration::from_secs(5);
 /// How often they are counted meanwhile.
 const MARK_POLL: Duration = Duration::from_millis(500);
+/// How often additions to counters are looked for, and how often after there were many: readers add those that are left.
+const MAX_FOLD_INTERVAL: Duration = Duration::from_secs(2);
+const MIN_FOLD_INTERVAL: Duration = Duration::from_millis(250);
+const MANY_ADDITIONS: usize = 200;
 /// How long no mail must come before the search index is merged.
 const MERGE_DELAY: Duration = Duration::from_secs(5);
 /// How often due domains are checked.
@@ -75,6 +79,7 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
         started.push(supervise(app, "search-merges", merge_search));
     } else {
         started.push(supervise(app, "search-index", index_marked));
+        started.push(supervise(app, "counters", fold_counters));
         started.push(supervise(app, "statistics", maintenance::keep_statistics));
     }
     if telegram::is_available(app) {
@@ -186,6 +191,21 @@ async fn index_marked(app: App) {
     }
 }
 
+/// Adds what messages were counted by to the counters, soon while there are many.
+async fn fold_counters(app: App) {
+    loop {
+        let pause = match counters::fold(&app).await {
+            Ok(folded) if folded >= MANY_ADDITIONS => MIN_FOLD_INTERVAL,
+            Ok(_) => MAX_FOLD_INTERVAL,
+            Err(error) => {
+                tracing::warn!(%error, "counters not updated; retrying, and readers add what is missing");
+                MAX_FOLD_INTERVAL
+            }
+        };
+        tokio::time::sleep(jitter(&app, pause)).await;
+    }
+}
+
 /// Waits until there are enough messages, or for a while, and indexes them.
 async fn index_enough(app: &App) -> Result<()> {
     let deadline = tokio::time::Instant::now() + MAX_MARKED;
@@ -292,12 +312,8 @@ async fn send_queued(app: App) {
     log(worker::release_lost(&app).await, "queue claims of the last run not released; they will expire");
     loop {
         // The tasks run on their own, so that a slow server does not delay others.
-        let started = match worker::start_due(&app).await {
-            Ok(_) => worker::next_due(&app).await,
-            Err(error) => Err(error),
-        };
-        let next = match started {
-            Ok(next) => next,
+        let next = match worker::run_round(&app).await {
+            Ok(round) => round.next_due_at,
             Err(error) => {
                 tracing::warn!(%error, "outbound queue failed; retrying");
                 tokio::time::sleep(IDLE_POLL).await;

@@ -34,6 +34,18 @@ pub async fn is_taken(tx: &mut SystemTx, address: &str) -> Result<bool> {
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
+/// Whether no workspace has an address: neither by its domain, nor on its own.
+pub async fn is_foreign(tx: &mut SystemTx, address: &str, domain: &str) -> Result<bool> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT (SELECT count(*) FROM domain_claim WHERE domain = $2 AND proven_at IS NOT NULL)
+               + (SELECT count(*) FROM address WHERE address = $1)",
+            &[address.into(), domain.into()],
+        )
+        .await?;
+    Ok(found.is_some_and(|(count,)| count == 0))
+}
+
 /// Detaches an address from its mailbox. It stays reserved for its workspace.
 pub async fn release(tx: &mut Tx, address: &str) -> Result<()> {
     tx.run(

@@ -23,7 +23,7 @@ pub struct AuditEntry {
 
 /// Adds an entry.
 pub async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<()> {
-    tx.run(
+    tx.pipeline(
         "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
@@ -35,6 +35,5 @@ pub async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<()> {
             (&entry.request_id).into(),
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }

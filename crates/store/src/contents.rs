@@ -234,7 +234,9 @@ fn insert_params(content: &ContentRecord, now: Timestamp) -> Vec<Param<'_>> {
 }
 
 /// All columns of a content.
-const ALL_COLUMNS: &str = "id, size, coalesce(message, raw), headers, body, body_blob, safe, safe_blob";
+pub(crate) const ALL_COLUMNS: &str =
+    "content.id, content.size, coalesce(content.message, content.raw), content.headers,
+    content.body, content.body_blob, content.safe, content.safe_blob";
 
 /// Finds a content with all parts.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {

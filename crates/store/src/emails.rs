@@ -13,8 +13,8 @@ use model::{EmailId, MailboxId, ThreadId, Timestamp};
 pub(crate) use self::record::COLUMNS;
 pub use self::{
     change::{
-        Brief, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to,
-        release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
+        Brief, SentEmail, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch,
+        move_to, release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
     insert::{NewEmail, insert, insert_all},
     list::{EmailFilter, ListPosition, Sort, count, count_threaded, list, list_threaded, select},

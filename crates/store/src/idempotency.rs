@@ -62,10 +62,9 @@ pub async fn claim(tx: &mut Tx, key: &str, fingerprint: &[u8], now: Timestamp) -
 
 /// Stores the response for a key that this transaction has claimed.
 pub async fn store(tx: &mut Tx, key: &str, status: i64, answer: &[u8]) -> Result<()> {
-    tx.run(
+    tx.pipeline(
         "UPDATE idempotency SET status = $3, answer = $4 WHERE workspace_id = $1 AND key = $2",
         &[key.into(), status.into(), answer.into()],
     )
-    .await?;
-    Ok(())
+    .await
 }

@@ -15,6 +15,7 @@ pub mod blobs;
 pub mod confirmations;
 pub mod contents;
 pub mod conversations;
+pub mod counters;
 mod dialect;
 pub mod domains;
 pub mod drafts;
@@ -60,6 +61,6 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Traffic, Tx,
-    Wake, wait_for_wake,
+    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, StatementCounts, SystemTx, ToJson,
+    Topic, Tx, Wake, wait_for_wake,
 };

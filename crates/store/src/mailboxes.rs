@@ -174,6 +174,46 @@ pub(crate) fn lock_all_query() -> String {
     )
 }
 
+/// Locks a mailbox and returns the number of the workspace's last event. `None` when the mailbox was deleted.
+pub async fn lock_present(tx: &mut Tx, id: &MailboxId) -> Result<Option<i64>> {
+    let sql = format!(
+        "SELECT coalesce((SELECT last FROM event_counter WHERE workspace_id = $1), 0) FROM mailbox
+         WHERE workspace_id = $1 AND id = $2 AND deleted_at IS NULL{}",
+        tx.for_update()
+    );
+    Ok(tx.one(&sql, &[id.into()]).await?.map(|(last,)| last))
+}
+
+/// A mailbox with the bytes that its workspace stores.
+pub struct MailboxWithStorage {
+    /// The mailbox.
+    pub mailbox: MailboxRecord,
+    /// What the workspace stores.
+    pub stored_bytes: i64,
+}
+
+impl FromRow for MailboxWithStorage {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { mailbox: MailboxRecord::from_row(row)?, stored_bytes: row.next()? })
+    }
+}
+
+/// Finds a mailbox that is about to send a message: in one statement, since each may be a network round trip.
+pub async fn find_with_storage(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxWithStorage>> {
+    let column = named.column();
+    tx.one(
+        &format!(
+            "SELECT {COLUMNS},
+               CAST(coalesce((SELECT sum(value) FROM mailbox_counter
+                 WHERE workspace_id = $1 AND name = 'storage_bytes'), 0) AS BIGINT)
+               + coalesce((SELECT stored_bytes FROM memory_counter WHERE workspace_id = $1), 0)
+             FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
+        ),
+        &[named.value().into()],
+    )
+    .await
+}
+
 /// How many mailboxes the workspace has.
 pub async fn count(tx: &mut Tx) -> Result<i64> {
     let found =
@@ -242,15 +282,25 @@ pub async fn delete(tx: &mut Tx, id: &MailboxId) -> Result<()> {
     Ok(())
 }
 
-/// Adds to a counter of a mailbox.
+const ADD_TO_COUNTER: &str = "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value)
+     VALUES ($1, $2, $3, $4)
+     ON CONFLICT (workspace_id, mailbox_id, name) DO UPDATE SET value = mailbox_counter.value + excluded.value";
+
+/// Adds to a counter of a mailbox that the caller has locked.
 pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) -> Result<()> {
-    tx.add_at_commit(
-        "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (workspace_id, mailbox_id, name) DO UPDATE SET value = mailbox_counter.value + excluded.value",
-        &[id.into(), name.into()],
-        &[by],
-    )
-    .await
+    tx.add_at_commit(ADD_TO_COUNTER, &[id.into(), name.into()], &[by]).await
+}
+
+/// The same, visible to the next statement.
+pub(crate) async fn add_now(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) -> Result<()> {
+    tx.pipeline(ADD_TO_COUNTER, &[id.into(), name.into(), by.into()]).await
+}
+
+/// Keeps a mailbox from being deleted until the transaction ends. False when it is deleted already.
+pub(crate) async fn keep(tx: &mut Tx, id: &MailboxId) -> Result<bool> {
+    let lock = tx.for_key_share();
+    let sql = format!("SELECT id FROM mailbox WHERE workspace_id = $1 AND id = $2{lock}");
+    Ok(tx.one::<(String,)>(&sql, &[id.into()]).await?.is_some())
 }
 
 /// A counter of a mailbox; 0 when it does not exist.
@@ -318,7 +368,10 @@ pub async fn unread_by_category(tx: &mut Tx) -> Result<Vec<(MailboxId, UnreadByC
 /// A counter of every mailbox of the workspace that has it.
 pub async fn counters(tx: &mut Tx, name: &str) -> Result<Vec<(MailboxId, i64)>> {
     tx.all(
-        "SELECT mailbox_id, value FROM mailbox_counter WHERE workspace_id = $1 AND name = $2",
+        "SELECT mailbox_id, CAST(sum(value) AS BIGINT) FROM (
+           SELECT mailbox_id, value FROM mailbox_counter WHERE workspace_id = $1 AND name = $2
+           UNION ALL SELECT mailbox_id, amount FROM counter_addition WHERE workspace_id = $1 AND name = $2
+         ) AS counted GROUP BY mailbox_id",
         &[name.into()],
     )
     .await

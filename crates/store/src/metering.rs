@@ -129,7 +129,7 @@ pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<PoolSta
     let spent = pool.spent + granted - own.granted + overdue(&advances);
     if spent != pool.spent {
         let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
-        tx.run(sql, &[ask.kind.as_str().into(), spent.into()]).await?;
+        tx.pipeline(sql, &[ask.kind.as_str().into(), spent.into()]).await?;
     }
     let own = Advance { granted, reads: ask.reads, ..own };
     if ask.close {
@@ -208,13 +208,18 @@ impl Advance {
     }
 }
 
-struct NodeAdvance(String, Advance);
+struct NodeAdvance {
+    node: String,
+    period_start: Timestamp,
+    advance: Advance,
+}
 
 impl FromRow for NodeAdvance {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        let (node, granted, reads, writes) = (row.next()?, row.next()?, row.next()?, row.next()?);
+        let (node, period_start) = (row.next()?, row.next()?);
+        let (granted, reads, writes) = (row.next()?, row.next()?, row.next()?);
         let live = row.next::<i64>()? == 1;
-        Ok(Self(node, Advance { granted, reads, writes, live, overdue: 0 }))
+        Ok(Self { node, period_start, advance: Advance { granted, reads, writes, live, overdue: 0 } })
     }
 }
 
@@ -224,14 +229,19 @@ impl FromRow for NodeAdvance {
 async fn advances(tx: &mut Tx, kind: PoolKind, pool: &Pool) -> Result<BTreeMap<String, Advance>> {
     let clock = tx.shared_clock();
     let kind = kind.as_str();
-    let sql = "DELETE FROM allowance_advance WHERE workspace_id = $1 AND kind = $2 AND period_start <> $3";
-    tx.run(sql, &[kind.into(), pool.period_start.into()]).await?;
     let sql = format!(
-        "SELECT node_id, granted, reads, writes, CASE WHEN expires_at >= {clock} THEN 1 ELSE 0 END
+        "SELECT node_id, period_start, granted, reads, writes, CASE WHEN expires_at >= {clock} THEN 1 ELSE 0 END
          FROM allowance_advance WHERE workspace_id = $1 AND kind = $2"
     );
     let found: Vec<NodeAdvance> = tx.all(&sql, &[kind.into()]).await?;
-    Ok(found.into_iter().map(|NodeAdvance(node, advance)| (node, advance)).collect())
+    let (present, past): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|found| found.period_start == pool.period_start);
+    if !past.is_empty() {
+        let sql =
+            "DELETE FROM allowance_advance WHERE workspace_id = $1 AND kind = $2 AND period_start <> $3";
+        tx.pipeline(sql, &[kind.into(), pool.period_start.into()]).await?;
+    }
+    Ok(present.into_iter().map(|found| (found.node, found.advance)).collect())
 }
 
 async fn store_advance(
@@ -259,14 +269,18 @@ async fn store_advance(
         advance.reads.into(),
         advance.writes.into(),
     ];
-    tx.run(&sql, &params).await?;
-    Ok(())
+    tx.pipeline(&sql, &params).await
 }
 
 async fn delete_advance(tx: &mut Tx, kind: PoolKind, node: &str) -> Result<()> {
     let sql = "DELETE FROM allowance_advance WHERE workspace_id = $1 AND kind = $2 AND node_id = $3";
-    tx.run(sql, &[kind.as_str().into(), node.into()]).await?;
-    Ok(())
+    tx.pipeline(sql, &[kind.as_str().into(), node.into()]).await
+}
+
+/// Whether a node has an advance on any pool of the workspace.
+pub async fn has_advance(tx: &mut Tx, node: &str) -> Result<bool> {
+    let sql = "SELECT granted FROM allowance_advance WHERE workspace_id = $1 AND node_id = $2 LIMIT 1";
+    Ok(tx.one::<(i64,)>(sql, &[node.into()]).await?.is_some())
 }
 
 struct Entry {
@@ -382,15 +396,17 @@ pub async fn recover(
     delete_advance(tx, kind, node).await
 }
 
+const ADD_USAGE: &str = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount";
+
 /// Adds to a figure of a day.
 pub async fn add_usage(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
-    tx.add_at_commit(
-        "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount",
-        &[day.number().into(), metric.into()],
-        &[amount],
-    )
-    .await
+    tx.add_at_commit(ADD_USAGE, &[day.number().into(), metric.into()], &[amount]).await
+}
+
+/// The same, visible to the next statement.
+pub(crate) async fn add_usage_now(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
+    tx.pipeline(ADD_USAGE, &[day.number().into(), metric.into(), amount.into()]).await
 }
 
 /// The charge of a write, to be stored with its effect.
@@ -422,8 +438,7 @@ pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<()> {
         entry.amount.into(),
         (&entry.node).into(),
     ];
-    tx.run(sql, &params).await?;
-    Ok(())
+    tx.pipeline(sql, &params).await
 }
 
 /// Deletes the advances of nodes that did not return. Only for a store with a single process, at its start; what they

@@ -7,7 +7,8 @@ use model::{
 };
 
 use crate::{
-    Topic, Tx, contents,
+    FromRow, Row, Topic, Tx,
+    contents::{self, ContentRecord},
     error::Result,
     sql::{Columns, Insert, columns},
 };
@@ -95,7 +96,7 @@ columns!(DeliveryRecord {
 
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
-    Insert::into("outbound").record(mail).run(tx).await?;
+    Insert::into("outbound").record(mail).pipeline(tx).await?;
     for recipient in recipients {
         insert_recipient(tx, &mail.id, recipient).await?;
     }
@@ -107,8 +108,7 @@ pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRe
 }
 
 async fn insert_recipient(tx: &mut Tx, mail: &str, recipient: &DeliveryRecord) -> Result<()> {
-    Insert::into("delivery").column("outbound_id", mail).record(recipient).run(tx).await?;
-    Ok(())
+    Insert::into("delivery").column("outbound_id", mail).record(recipient).pipeline(tx).await
 }
 
 /// Finds a queued message by its id.
@@ -121,6 +121,83 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<OutboundRecord>> {
     let lock = tx.for_update();
     tx.one(&format!("SELECT {COLUMNS} FROM outbound WHERE workspace_id = $1 AND id = $2{lock}"), &[id.into()])
         .await
+}
+
+/// The message and its recipients, all of them locked until the transaction ends: in the order of every transaction,
+/// and in one statement.
+pub async fn lock_with_recipients(
+    tx: &mut Tx,
+    id: &str,
+) -> Result<Option<(OutboundRecord, Vec<DeliveryRecord>)>> {
+    if !tx.is_postgres() {
+        let Some(mail) = lock(tx, id).await? else { return Ok(None) };
+        let recipients = recipients(tx, id).await?;
+        return Ok(Some((mail, recipients)));
+    }
+    let sql = format!(
+        "SELECT {COLUMNS}, {} FROM outbound JOIN delivery ON delivery.workspace_id = $1
+           AND delivery.outbound_id = outbound.id
+         WHERE outbound.workspace_id = $1 AND outbound.id = $2 ORDER BY delivery.position
+         FOR NO KEY UPDATE OF outbound, delivery",
+        DeliveryRecord::COLUMNS
+    );
+    let rows: Vec<LockedRecipient> = tx.all(&sql, &[id.into()]).await?;
+    let mail = rows.first().map(|row| row.mail.clone());
+    Ok(mail.map(|mail| (mail, rows.into_iter().map(|row| row.recipient).collect())))
+}
+
+/// A message with one of its recipients.
+struct LockedRecipient {
+    mail: OutboundRecord,
+    recipient: DeliveryRecord,
+}
+
+impl FromRow for LockedRecipient {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { mail: OutboundRecord::from_row(row)?, recipient: DeliveryRecord::from_row(row)? })
+    }
+}
+
+/// A message as its delivery needs it: with its content, and with the recipients that a node has claimed at least until a
+/// time.
+pub struct ClaimedMessage {
+    /// The message.
+    pub mail: OutboundRecord,
+    /// Its content.
+    pub content: ContentRecord,
+    /// The positions of these recipients.
+    pub claimed: Vec<i64>,
+}
+
+impl FromRow for ClaimedMessage {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let claimed: Option<String> = row.next()?;
+        let mail = OutboundRecord::from_row(row)?;
+        let positions = claimed.iter().flat_map(|list| list.split(' ')).filter_map(|text| text.parse().ok());
+        Ok(Self { claimed: positions.collect(), mail, content: ContentRecord::from_row(row)? })
+    }
+}
+
+/// Finds a message to deliver.
+pub async fn find_claimed(
+    tx: &mut Tx,
+    id: &str,
+    node: &str,
+    until: Timestamp,
+) -> Result<Option<ClaimedMessage>> {
+    let mail = COLUMNS.replace(", ", ", outbound.");
+    let content = contents::ALL_COLUMNS;
+    tx.one(
+        &format!(
+            "SELECT (SELECT string_agg(CAST(position AS TEXT), ' ') FROM delivery WHERE workspace_id = $1
+               AND outbound_id = $2 AND state = 'queued' AND claimed_by = $3 AND claimed_until > $4),
+               outbound.{mail}, {content}
+             FROM outbound JOIN content ON content.workspace_id = $1 AND content.id = outbound.content_id
+             WHERE outbound.workspace_id = $1 AND outbound.id = $2"
+        ),
+        &[id.into(), node.into(), until.into()],
+    )
+    .await
 }
 
 /// Finds the outgoing message of an email.

@@ -3,8 +3,9 @@
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
 use crate::{
-    SystemTx, Topic, Tx,
+    FromRow, Row, SystemTx, Topic, Tx,
     error::Result,
+    outbound::DeliveryRecord,
     sql::{Columns, columns, row},
     turns::Queue,
 };
@@ -35,15 +36,48 @@ pub struct DestinationHead {
     pub destination: String,
     /// When its first record is due: a pending one, or one whose node may be lost.
     pub due_at: Timestamp,
+    /// When the first record is due of those that are not due yet.
+    pub next_due_at: Option<Timestamp>,
+    /// The workspace of all its records, if they are of one.
+    pub only_workspace: Option<WorkspaceId>,
     /// Until when it is not tried, after it could not be reached.
     pub backoff_until: Option<Timestamp>,
 }
 
-row!(DestinationHead { destination, due_at, backoff_until });
+/// A part of what the queue contains.
+#[derive(Clone, Debug)]
+pub struct QueueHeads {
+    /// Some destinations, by name.
+    pub destinations: Vec<DestinationHead>,
+    /// Whether senders are to be notified of failures.
+    pub has_reports: bool,
+}
 
-/// The destinations in the queue by name, after a name or from the first on. One index lookup per destination,
-/// however many messages are queued there.
-pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<Vec<DestinationHead>> {
+struct HeadRow {
+    has_reports: bool,
+    head: Option<DestinationHead>,
+}
+
+impl FromRow for HeadRow {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let (has_reports, name): (i64, Option<String>) = (row.next()?, row.next()?);
+        let (due_at, next_due_at): (Option<Timestamp>, Option<Timestamp>) = (row.next()?, row.next()?);
+        let (first, last): (Option<WorkspaceId>, Option<WorkspaceId>) = (row.next()?, row.next()?);
+        let backoff_until = row.next()?;
+        let head = name.zip(due_at).map(|(destination, due_at)| DestinationHead {
+            destination,
+            due_at,
+            next_due_at,
+            only_workspace: first.filter(|first| last.as_ref() == Some(first)),
+            backoff_until,
+        });
+        Ok(Self { has_reports: has_reports == 1, head })
+    }
+}
+
+/// The destinations in the queue by name, after a name or from the first on, and whether there are reports to write. A
+/// few index lookups per destination, however many messages are queued there, and all in one statement.
+pub async fn heads(tx: &mut SystemTx, after: Option<&str>, now: Timestamp, most: i64) -> Result<QueueHeads> {
     let (after, comparison) = after.map_or(("", ">="), |after| (after, ">"));
     let sql = format!(
         "WITH RECURSIVE names (name) AS (
@@ -51,12 +85,22 @@ pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<
              ORDER BY destination LIMIT 1)
            UNION ALL SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination > names.name
              ORDER BY destination LIMIT 1) FROM names WHERE names.name IS NOT NULL)
-         SELECT names.name, (SELECT coalesce(claimed_until, next_attempt_at) FROM delivery
+         SELECT CASE WHEN EXISTS (SELECT 1 FROM outbound WHERE report = 'due') THEN CAST(1 AS BIGINT) ELSE 0 END,
+           names.name, (SELECT coalesce(claimed_until, next_attempt_at) FROM delivery
              WHERE state = 'queued' AND destination = names.name ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT 1),
+           (SELECT coalesce(claimed_until, next_attempt_at) FROM delivery
+             WHERE state = 'queued' AND destination = names.name AND coalesce(claimed_until, next_attempt_at) > $3
+             ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT 1),
+           (SELECT workspace_id FROM delivery WHERE state = 'queued' AND destination = names.name
+             ORDER BY workspace_id LIMIT 1),
+           (SELECT workspace_id FROM delivery WHERE state = 'queued' AND destination = names.name
+             ORDER BY workspace_id DESC LIMIT 1),
            destination.resting_until
-         FROM names LEFT JOIN destination ON destination.name = names.name WHERE names.name IS NOT NULL LIMIT $2"
+         FROM names LEFT JOIN destination ON destination.name = names.name LIMIT $2"
     );
-    tx.all(&sql, &[after.into(), most.into()]).await
+    let found: Vec<HeadRow> = tx.all(&sql, &[after.into(), most.into(), now.into()]).await?;
+    let has_reports = found.first().is_some_and(|row| row.has_reports);
+    Ok(QueueHeads { destinations: found.into_iter().filter_map(|row| row.head).collect(), has_reports })
 }
 
 /// The next workspaces, after the given one, with due records of a destination.
@@ -96,18 +140,6 @@ pub async fn claim(
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let values = [workspace.into(), destination.into(), now.into(), node.into(), until.into(), most.into()];
     tx.all(&sql, &values).await
-}
-
-/// Which recipients of a message a node still has claimed, at least until a time.
-pub async fn still_claimed(tx: &mut Tx, outbound: &str, node: &str, until: Timestamp) -> Result<Vec<i64>> {
-    let found: Vec<(i64,)> = tx
-        .all(
-            "SELECT position FROM delivery WHERE workspace_id = $1 AND outbound_id = $2 AND state = 'queued'
-             AND claimed_by = $3 AND claimed_until > $4",
-            &[outbound.into(), node.into(), until.into()],
-        )
-        .await?;
-    Ok(found.into_iter().map(|(position,)| position).collect())
 }
 
 /// Releases a record that a node has claimed, to be retried at a time.
@@ -167,6 +199,18 @@ pub struct Attempt {
     pub next_attempt_at: Option<Timestamp>,
 }
 
+impl Attempt {
+    /// The record of the recipient after the attempt.
+    pub fn apply(&self, record: &mut DeliveryRecord, now: Timestamp) {
+        record.state = self.state;
+        record.reply = Some(self.reply.clone());
+        record.next_attempt_at = self.next_attempt_at;
+        record.last_attempt_at = Some(now);
+        record.finished_at = (self.state != RecipientState::Queued).then_some(now);
+        record.attempts += 1;
+    }
+}
+
 /// Records an attempt. False when the record was claimed by another node since.
 pub async fn record_attempt(
     tx: &mut Tx,
@@ -195,6 +239,10 @@ pub async fn record_attempt(
             ],
         )
         .await?;
+    if changed == 1 && attempt.next_attempt_at.is_some() {
+        // The worker has to know when it is due next.
+        tx.wake(Topic::Queue, None);
+    }
     Ok(changed == 1)
 }
 

@@ -3,7 +3,7 @@
 use model::{MailboxId, Timestamp};
 
 use crate::{
-    Tx,
+    Tx, counters,
     error::Result,
     sql::{Columns, Insert, columns},
 };
@@ -25,8 +25,7 @@ columns!(SendRecord { id, mailbox_id, at, recipients });
 
 /// Records a sent message.
 pub async fn insert(tx: &mut Tx, sent: &SendRecord) -> Result<()> {
-    Insert::into("send_use").record(sent).run(tx).await?;
-    Ok(())
+    Insert::into("send_use").record(sent).pipeline(tx).await
 }
 
 /// The messages that the workspace sent after a time, oldest first.
@@ -45,8 +44,9 @@ pub async fn list_after(tx: &mut Tx, after: Timestamp) -> Result<Vec<SendRecord>
 pub async fn count_month(tx: &mut Tx, month: &str) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .one(
-            "SELECT CAST(coalesce(sum(value), 0) AS BIGINT) FROM mailbox_counter WHERE workspace_id = $1 AND name = $2",
-            &[format!("sent.{month}").as_str().into()],
+            "SELECT CAST(coalesce((SELECT sum(value) FROM mailbox_counter WHERE workspace_id = $1 AND name = $2), 0)
+               + coalesce((SELECT sum(amount) FROM counter_addition WHERE workspace_id = $1 AND name = $2), 0) AS BIGINT)",
+            &[counters::sent_in(month).as_str().into()],
         )
         .await?;
     Ok(found.map_or(0, |(count,)| count))

@@ -8,7 +8,9 @@ use crate::{Tx, error::Result};
 pub async fn history(tx: &mut Tx, first: Day, last: Day) -> Result<Vec<UsageDay>> {
     let rows: Vec<(i64, String, i64)> = tx
         .all(
-            "SELECT day, metric, amount FROM usage_day WHERE workspace_id = $1 AND day >= $2 AND day <= $3",
+            "SELECT day, metric, amount FROM usage_day WHERE workspace_id = $1 AND day >= $2 AND day <= $3
+             UNION ALL SELECT day, name, amount FROM counter_addition
+             WHERE workspace_id = $1 AND day >= $2 AND day <= $3 AND mailbox_id = ''",
             &[first.number().into(), last.number().into()],
         )
         .await?;

@@ -64,8 +64,10 @@ impl App {
             Ok(access) => access.clone(),
             Err(_) => caller.access(None)?.clone(),
         };
-        let limit = self.limits(counted.plan).rpm;
-        let (rate, allowed) = self.meter().count_request(&counted.workspace, limit, self.now()).await?;
+        let limits = self.limits(counted.plan);
+        let expected = scope.is_ok().then_some((limits.credits_per_period, operation.class));
+        let counting = self.meter().count_request(&counted.workspace, limits.rpm, expected, self.now());
+        let (rate, allowed) = counting.await?;
         let entrance = scope.and_then(|access| {
             check_gates(operation, &caller.actor, access.plan, access.role)?;
             if !allowed {

@@ -153,8 +153,9 @@ impl App {
         if used.is_empty() {
             return Ok(());
         }
+        // A crash of the store may lose the last minute of them.
         self.db()
-            .system_write(async move |tx| {
+            .asynchronous_system_write(async move |tx| {
                 for ((workspace, key), at) in &used {
                     system::touch_key(tx, workspace, key, *at).await?;
                 }

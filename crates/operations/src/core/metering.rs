@@ -40,7 +40,7 @@ use crate::core::{
 
 /// The worker that commits usage.
 const WORKER: &str = "metering";
-/// How often usage is looked at: an advance that runs out is renewed before it is needed, and other nodes are told.
+/// How often usage is looked at: an advance that runs out is renewed before it is needed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The delay after the store could not be written.
 const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -129,18 +129,24 @@ impl Meter {
         }
     }
 
-    /// Counts a request. False when the window is full; the rate is returned either way.
+    /// Counts a request. False when the window is full; the rate is returned either way. If the store has to be asked,
+    /// it is asked for the credits of the call as well, so that an isolated call costs one commit.
     #[crate::boxed]
     pub async fn count_request(
         &self,
         workspace: &WorkspaceId,
         limit: Limit,
+        expected: Option<(Limit, CreditClass)>,
         now: Timestamp,
     ) -> Result<(Option<Rate>, bool)> {
         let Some(size) = limit_of(limit) else { return Ok((None, true)) };
         let account = self.0.account(workspace);
         let terms = Terms::at(now, PoolKind::Requests, Some(size));
-        let allowed = match self.0.take(&account, terms, 1, None, now).await? {
+        let expected = expected.map(|(credits, class)| {
+            let price = i64::try_from(class.credits()).unwrap_or(i64::MAX);
+            (Terms::at(now, PoolKind::Credits, limit_of(credits)), price)
+        });
+        let allowed = match self.0.take(&account, (terms, 1), expected, None, now).await? {
             Some(reservation) => {
                 reservation.commit();
                 true
@@ -165,7 +171,9 @@ impl Meter {
         let account = self.0.account(workspace);
         let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
         let price = i64::try_from(class.credits()).map_err(Error::internal)?;
-        if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now)), now).await? {
+        if let Some(reservation) =
+            self.0.take(&account, (terms, price), None, Some((class, now)), now).await?
+        {
             return Ok(reservation);
         }
         if allow_empty {
@@ -306,12 +314,13 @@ impl Shared {
         }
     }
 
-    /// Reserves `amount` from a pool, or `None` when all nodes together have not that much left.
+    /// Reserves `amount` from a pool, or `None` when all nodes together have not that much left. What is expected to be
+    /// taken next, from another pool, is asked for in the same commit.
     async fn take(
         self: &Arc<Self>,
         account: &Arc<Account>,
-        terms: Terms,
-        amount: i64,
+        (terms, amount): (Terms, i64),
+        expected: Option<(Terms, i64)>,
         class: Option<(CreditClass, Timestamp)>,
         now: Timestamp,
     ) -> Result<Option<Reservation>> {
@@ -324,6 +333,9 @@ impl Shared {
             let turn = account.asking.lock().await;
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
+            }
+            if let Some((terms, amount)) = &expected {
+                account.expect(terms, *amount, now);
             }
             let reply = self.commit(account, Some((terms, amount)), Purpose::Commit).await?;
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
@@ -379,20 +391,24 @@ impl Shared {
         }
         // After a crash an advance is only refunded if the log knows its period.
         account.log_periods();
-        let (node, work) = (self.node.clone(), plan.clone());
-        let outcome = self
-            .db
-            .write(&account.workspace, async move |tx| {
-                let mut adjusted = Vec::with_capacity(work.adjustments.len());
-                for ask in &work.adjustments {
-                    adjusted.push(store::metering::adjust(tx, &node, ask).await?);
-                }
-                for ((day, metric), amount) in &work.usage {
-                    store::metering::add_usage(tx, *day, metric, *amount).await?;
-                }
-                Ok::<_, Error>(adjusted)
-            })
-            .await;
+        let (node, work, charges) = (self.node.clone(), plan.clone(), plan.charges);
+        let body = async move |tx: &mut Tx| {
+            let mut adjusted = Vec::with_capacity(work.adjustments.len());
+            for ask in &work.adjustments {
+                adjusted.push(store::metering::adjust(tx, &node, ask).await?);
+            }
+            for ((day, metric), amount) in &work.usage {
+                store::metering::add_usage(tx, *day, metric, *amount).await?;
+            }
+            Ok::<_, Error>(adjusted)
+        };
+        // What is charged must be on disk before it is spent. The rest is repeated if the store loses it in a crash, but
+        // for the usage history, which then lacks at most half a second.
+        let outcome = if charges {
+            self.db.write(&account.workspace, body).await
+        } else {
+            self.db.asynchronous_write(&account.workspace, body).await
+        };
         match outcome {
             Ok(adjusted) => {
                 let reply = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
@@ -460,8 +476,13 @@ impl Shared {
             lock(&self.accounts).values().filter(|account| is_idle(account)).cloned().collect();
         for account in idle {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.commit(&account, None, Purpose::Close).await {
+            let closed = match self.commit(&account, None, Purpose::Close).await {
+                Ok(_) => self.verify_close(&account).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = closed {
                 tracing::warn!(%error, workspace = %account.workspace, "usage commit failed; retrying");
+                continue;
             }
             let mut accounts = lock(&self.accounts);
             // Only the map and this function have it: no call can begin with it.
@@ -470,6 +491,19 @@ impl Shared {
                 account.release_log_slot();
             }
         }
+    }
+
+    /// Finds out whether the store still has a return of advances that was acknowledged before it was on disk. If not,
+    /// the account is kept, and returns them again: its figures are needed for that.
+    async fn verify_close(&self, account: &Account) -> Result<()> {
+        if self.db.is_sole_node() || account.is_durable() {
+            return Ok(());
+        }
+        let node = self.node.clone();
+        let read = async move |tx: &mut Tx| store::metering::has_advance(tx, &node).await;
+        let is_lost = self.db.read(&account.workspace, read).await?;
+        account.set_durable(is_lost);
+        Ok(())
     }
 }
 
@@ -487,9 +521,8 @@ async fn commit_loop(shared: Weak<Shared>) -> Exit {
         tokio::time::sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return Exit::Finished };
         let now = shared.clock.now();
-        // Other nodes must soon know what this one has not spent.
-        let others = !shared.db.is_sole_node();
-        let committed = shared.commit_dirty(|account| others || account.is_due(now)).await;
+        let is_sole_node = shared.db.is_sole_node();
+        let committed = shared.commit_dirty(|account| account.is_due(now, is_sole_node)).await;
         pause = if committed { CHECK_INTERVAL } else { COMMIT_RETRY_DELAY };
         if last_forget.elapsed() > FORGET_INTERVAL {
             last_forget = Instant::now();

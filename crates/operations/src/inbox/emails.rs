@@ -33,7 +33,7 @@ pub use self::{
 };
 pub(crate) use self::{
     guards::{cancellation_result, lock_mailbox, refuse_drafts, require_folder},
-    import::require_room,
+    import::{require_room, require_room_beside},
     list::label_id,
 };
 use crate::{

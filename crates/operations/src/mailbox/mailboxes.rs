@@ -11,7 +11,7 @@ use model::{
 };
 use store::{
     Tx, addresses, domains, folders,
-    mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord},
+    mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord, MailboxWithStorage},
     triagers, workspaces,
 };
 
@@ -251,6 +251,11 @@ pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStora
 
 pub(crate) async fn find(tx: &mut Tx, named: &MailboxName) -> Result<MailboxRecord> {
     mailboxes::find(tx, named).await?.ok_or_else(missing)
+}
+
+/// The same for one that is about to send a message, with what its workspace stores.
+pub(crate) async fn find_with_storage(tx: &mut Tx, named: &MailboxName) -> Result<MailboxWithStorage> {
+    mailboxes::find_with_storage(tx, named).await?.ok_or_else(missing)
 }
 
 /// The id of a mailbox that a caller named, for the operations inside it.

@@ -17,7 +17,7 @@ mod submission_log;
 pub(crate) mod submit;
 pub mod worker;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mail::{
     address::Mailbox,
@@ -33,7 +33,11 @@ use model::{
         SendStatus, SentMail,
     },
 };
-use store::{contents, emails, outbound};
+use store::{
+    SystemTx, contents, emails,
+    outbound::{self, DeliveryRecord},
+};
+use tokio::{sync::watch, time::Instant};
 
 pub(crate) use self::{
     automatic::AutomaticMessages,
@@ -179,20 +183,17 @@ pub(crate) async fn finish(
     outgoing.sign(&origin.mailbox.settings);
     let mut events = app.subscribe(&call.workspace);
     let submission = Submission::prepare(app, origin, outgoing, draft, keeps_id, call.now).await?;
-    let (app_, now, submission_log) = (app.clone(), call.now, submission.log.clone());
-    let sent = app
-        .write_across(call, async move |tx| match submission.commit(tx, &app_).await? {
-            SubmitOutcome::Submitted(sent) => Ok(sent),
-            SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
-        })
-        .await?;
-    submission_log.write();
-    if sent.status == SendStatus::Sent || !wait {
+    let recipients = submission.recipient_count();
+    let watched = wait.then(|| app.outbox().watch(&call.workspace, submission.id().as_str()));
+    events.mark_unchanged();
+    let sent = submit(app, call, submission).await?;
+    let Some(mut watched) = watched else { return Ok(sent) };
+    if sent.status == SendStatus::Sent {
         return Ok(sent);
     }
-    events.mark_unchanged();
+    let mut delivery = QueuedDelivery { app, workspace: &call.workspace, id: sent.id.as_str(), recipients };
     // The message is accepted: whatever fails from here on, the caller must not send it again.
-    match wait_until_accepted(app, &call.workspace, sent.id.as_str(), &mut events).await {
+    match delivery.wait_until_accepted(&mut watched, &mut events).await {
         Ok(true) => {
             let accepted = SentMail { status: SendStatus::Sent, ..sent };
             if let Err(error) = app.keep_answer(call, &accepted).await {
@@ -206,6 +207,22 @@ pub(crate) async fn finish(
             Ok(sent)
         }
     }
+}
+
+/// The transaction, in one commit with others of the mailbox if that locks nothing else.
+async fn submit(app: &App, call: &Call, submission: Submission) -> Result<SentMail> {
+    let (app_, now, submission_log) = (app.clone(), call.now, submission.log.clone());
+    let (key, submission) = (submission.commit_key(), Arc::new(submission));
+    let body = async move |tx: &mut SystemTx| match submission.commit(tx, &app_).await? {
+        SubmitOutcome::Submitted(sent) => Ok(sent),
+        SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
+    };
+    let sent = match key {
+        Some(key) => app.write_shared(call, key, body).await?,
+        None => app.write_across(call, body).await?,
+    };
+    submission_log.write();
+    Ok(sent)
 }
 
 /// Refuses a message without recipients or body.
@@ -222,44 +239,91 @@ fn missing_fields(outgoing: &OutgoingMessage) -> Vec<Detail> {
 
 /// How often a waiting send polls the status.
 const STATUS_POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How long events are left alone at first, and after each read: they may be about any message of the workspace, and the
+/// worker of this node needs none.
+const EVENT_READ_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Waits until every next hop has accepted a message. False when the time is up, or when it cannot become true any
-/// more.
-async fn wait_until_accepted(
-    app: &App,
-    workspace: &WorkspaceId,
-    id: &str,
-    events: &mut tokio::sync::watch::Receiver<u64>,
-) -> Result<bool> {
-    let window = app.settings().outbound.send_window;
-    let deadline = tokio::time::Instant::now() + window;
-    let last = app.now().plus_seconds(i64::try_from(window.as_secs()).unwrap_or(i64::MAX));
-    loop {
-        let wanted = id.to_owned();
-        let found = app.db().read(workspace, async move |tx| outbound::recipients(tx, &wanted).await).await?;
-        let is = |state: RecipientState| found.iter().any(|one| one.state == state);
-        if is(RecipientState::Bounced) || found.is_empty() {
-            return Ok(false);
-        }
-        if !is(RecipientState::Queued) {
-            return Ok(true);
-        }
-        // A delivery deferred beyond the window ends the wait.
-        let beyond_window = |one: &outbound::DeliveryRecord| {
-            one.state == RecipientState::Queued
-                && one.attempts > 0
-                && one.next_attempt_at.is_some_and(|at| at > last)
-        };
-        if found.iter().any(beyond_window) || tokio::time::Instant::now() >= deadline {
-            return Ok(false);
-        }
+/// A message that was queued, and that its sender waits for.
+struct QueuedDelivery<'a> {
+    app: &'a App,
+    workspace: &'a WorkspaceId,
+    id: &'a str,
+    recipients: usize,
+}
+
+impl QueuedDelivery<'_> {
+    /// Waits until every next hop has accepted it. False when the time is up, or when it cannot become true any more.
+    ///
+    /// The worker of this node publishes the outcome of its attempts. Those of another node are read from the store,
+    /// after an event or at the next poll.
+    async fn wait_until_accepted(
+        &mut self,
+        watched: &mut watch::Receiver<Option<Vec<DeliveryRecord>>>,
+        events: &mut watch::Receiver<u64>,
+    ) -> Result<bool> {
+        let window = self.app.settings().outbound.send_window;
+        let deadline = Instant::now() + window;
+        let last = self.app.now().plus_seconds(i64::try_from(window.as_secs()).unwrap_or(i64::MAX));
+        let mut next_event_read = Instant::now() + EVENT_READ_INTERVAL;
         // There is no event for a repeated deferral.
-        let poll_at = (tokio::time::Instant::now() + STATUS_POLL_INTERVAL).min(deadline);
-        tokio::select! {
-            _ = tokio::time::timeout_at(poll_at, events.changed()) => {}
-            () = app.ending() => return Ok(false),
+        let mut next_poll = Instant::now() + STATUS_POLL_INTERVAL;
+        loop {
+            let recipients = tokio::select! {
+                biased;
+                () = self.app.ending() => return Ok(false),
+                changed = watched.changed() => {
+                    changed.map_err(Error::internal)?;
+                    watched.borrow_and_update().clone().unwrap_or_default()
+                }
+                () = event_after(next_event_read, events) => {
+                    if self.app.outbox().has_message(self.workspace, self.id, self.recipients) {
+                        continue;
+                    }
+                    next_event_read = Instant::now() + EVENT_READ_INTERVAL;
+                    self.read().await?
+                }
+                () = tokio::time::sleep_until(next_poll.min(deadline)) => {
+                    next_poll = Instant::now() + STATUS_POLL_INTERVAL;
+                    self.read().await?
+                }
+            };
+            match outcome(&recipients, last) {
+                Some(accepted) => return Ok(accepted),
+                None if Instant::now() >= deadline => return Ok(false),
+                None => {}
+            }
         }
     }
+
+    async fn read(&self) -> Result<Vec<DeliveryRecord>> {
+        let wanted = self.id.to_owned();
+        let read =
+            self.app.db().read(self.workspace, async move |tx| outbound::recipients(tx, &wanted).await);
+        Ok(read.await?)
+    }
+}
+
+/// Waits for an event, but not before a time.
+async fn event_after(time: Instant, events: &mut watch::Receiver<u64>) {
+    tokio::time::sleep_until(time).await;
+    if events.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Whether all recipients have accepted a message; `None` while that is open. A delivery deferred beyond the window ends
+/// the wait.
+fn outcome(recipients: &[DeliveryRecord], last: Timestamp) -> Option<bool> {
+    let is = |state: RecipientState| recipients.iter().any(|one| one.state == state);
+    let beyond_window = |one: &DeliveryRecord| {
+        one.state == RecipientState::Queued
+            && one.attempts > 0
+            && one.next_attempt_at.is_some_and(|at| at > last)
+    };
+    if is(RecipientState::Bounced) || recipients.is_empty() || recipients.iter().any(beyond_window) {
+        return Some(false);
+    }
+    (!is(RecipientState::Queued)).then_some(true)
 }
 
 /// A message of the mailbox that is replied to or forwarded.

@@ -39,6 +39,7 @@ pub const TABLES: &[&str] = &[
     "task",
     "calendar_event",
     "mailbox_counter",
+    "counter_addition",
     "allowance",
     "credit_ledger",
     "usage_day",

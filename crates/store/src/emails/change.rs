@@ -278,19 +278,48 @@ pub async fn set_scan(
     Ok(changed == 1)
 }
 
-/// Sets the delivery status of an outgoing email.
+/// The fields of a sent email that its events show.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each is the field of the email with this name")]
+pub struct SentEmail {
+    pub id: EmailId,
+    pub thread_id: ThreadId,
+    pub message_id: Option<String>,
+    pub subject: String,
+    pub delivery_status: Option<DeliveryStatus>,
+}
+
+columns!(SentEmail { id, thread_id, message_id, subject, delivery_status });
+
+impl From<&EmailRecord> for SentEmail {
+    fn from(record: &EmailRecord) -> Self {
+        Self {
+            id: record.id.clone(),
+            thread_id: record.thread_id.clone(),
+            message_id: record.message_id.clone(),
+            subject: record.subject.clone(),
+            delivery_status: record.delivery_status,
+        }
+    }
+}
+
+/// Sets the delivery status of an outgoing email. `None` when it was deleted.
 pub async fn set_delivery_status(
     tx: &mut Tx,
     mailbox: &MailboxId,
     id: &EmailId,
     status: DeliveryStatus,
-) -> Result<()> {
-    tx.run(
+) -> Result<Option<SentEmail>> {
+    let find = format!(
+        "SELECT {} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        SentEmail::COLUMNS
+    );
+    tx.change(
         "UPDATE email SET delivery_status = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
         &[mailbox.into(), id.into(), status.into()],
+        (SentEmail::COLUMNS, &find, 2),
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Counts an email that was added.

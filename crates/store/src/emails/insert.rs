@@ -36,6 +36,12 @@ pub struct NewEmail {
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Result<()> {
     let found = match &mail.thread {
         Some(thread) => Some(thread.clone()),
+        // The Message-ID of a message that is written here is new.
+        None if mail.record.outgoing => {
+            let mut hints = mail.hints.clone();
+            hints.references.pop();
+            threads::find(tx, mailbox, &hints, mail.record.date).await?
+        }
         None => threads::find(tx, mailbox, &mail.hints, mail.record.date).await?,
     };
     let begins_thread = found.is_none();

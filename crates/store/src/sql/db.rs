@@ -10,10 +10,9 @@ use super::{
     batches::{Batches, Lead, MemberTurn, Waiting},
     location::DatabaseLocation,
     mode::Mode,
-    postgres::PostgresEngine,
+    postgres::{PostgresEngine, statements::StatementCounts},
     scope::Scope,
     sqlite::SqliteEngine,
-    traffic::Traffic,
     transaction::{SystemTx, Tx},
     wake::{Topic, Wake},
     work::{Body, RepeatableWork, SingleRunWork, TypedWork, Work, outcome_of},
@@ -71,14 +70,6 @@ impl Db {
         }
     }
 
-    /// What this process has sent to the server; `None` where there is none.
-    pub fn traffic(&self) -> Option<Traffic> {
-        match &*self.0 {
-            Engine::Sqlite(_) => None,
-            Engine::Postgres(engine) => Some(engine.traffic.read()),
-        }
-    }
-
     /// Whether a write completes after its future is dropped.
     pub fn finishes_alone(&self) -> bool {
         matches!(*self.0, Engine::Sqlite(_))
@@ -90,6 +81,14 @@ impl Db {
             Engine::Sqlite(engine) => engine.flush_deferred().await,
             // A search reads what is not in its index yet.
             Engine::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// What this process has sent to PostgreSQL; `None` on SQLite.
+    pub fn statement_counts(&self) -> Option<StatementCounts> {
+        match &*self.0 {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(engine) => Some(engine.statement_counts()),
         }
     }
 
@@ -113,6 +112,32 @@ impl Db {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
         self.typed(Mode::Write, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
+    }
+
+    /// The same, but on PostgreSQL it is acknowledged before it is on disk: a server that crashes within the next half
+    /// second loses it. What commits later is never on disk before it. For writes that can be repeated or that nobody
+    /// misses.
+    pub fn asynchronous_write<T, E, F>(
+        &self,
+        workspace: &WorkspaceId,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
+    {
+        self.typed(Mode::AsynchronousWrite, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
+    }
+
+    /// The same across workspaces.
+    pub fn asynchronous_system_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
+    {
+        self.typed(Mode::AsynchronousWrite, Scope::System, SingleRunWork::new(body))
     }
 
     /// Runs read-only statements of one workspace.
@@ -281,7 +306,7 @@ impl Db {
     async fn perform(&self, mode: Mode<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         #[cfg(feature = "faults")]
         let dies = match mode {
-            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => {
+            Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) | Mode::BatchWrite => {
                 crashes::survives_until_commit(self.address())?
             }
             Mode::Read | Mode::ShortRead => crashes::is_alive(self.address()).map(|()| false)?,
@@ -295,7 +320,9 @@ impl Db {
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
-                Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => engine.write(scope, work).await,
+                Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) | Mode::BatchWrite => {
+                    engine.write(scope, work).await
+                }
                 Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
                 Mode::ShortRead => engine.short_read(scope, work).await,
             },

@@ -126,6 +126,11 @@ impl OpenGroup {
         Self { tx, members: Vec::new() }
     }
 
+    /// Whether no member has joined yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     /// Adds a member; the future resolves with the commit.
     pub(super) fn join(&mut self) -> impl Future<Output = Result<()>> + use<> {
         let (sender, committed) = oneshot::channel();

@@ -26,7 +26,6 @@ mod readers;
 mod scope;
 mod session;
 mod sqlite;
-mod traffic;
 mod transaction;
 mod value;
 mod wake;
@@ -38,7 +37,7 @@ pub(crate) use self::value::{Query, ToParam};
 pub use self::{
     db::Db,
     location::DatabaseLocation,
-    traffic::Traffic,
+    postgres::statements::StatementCounts,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, wait_for_wake},

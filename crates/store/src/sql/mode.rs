@@ -8,6 +8,8 @@ use metrics::{Histogram, histogram};
 #[derive(Clone, Copy)]
 pub(super) enum Mode<'a> {
     Write,
+    /// Acknowledged before its commit is on disk, where that takes long.
+    AsynchronousWrite,
     /// In one commit with others of the same key.
     SharedWrite(&'a str),
     /// For several members at once, which never read the counters that they add to. Only on PostgreSQL.
@@ -23,7 +25,7 @@ impl Mode<'_> {
     /// The duration of such transactions.
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
-            Self::Write | Self::SharedWrite(_) | Self::BatchWrite => &SECONDS.write,
+            Self::Write | Self::AsynchronousWrite | Self::SharedWrite(_) | Self::BatchWrite => &SECONDS.write,
             Self::Read | Self::ShortRead => &SECONDS.read,
             Self::Snapshot => &SECONDS.snapshot,
         }

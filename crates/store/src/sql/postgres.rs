@@ -5,6 +5,8 @@
 
 mod rows;
 pub(super) mod session;
+mod settings;
+pub(super) mod statements;
 pub(super) mod tls;
 
 use std::{
@@ -15,18 +17,21 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 use tokio::sync::broadcast;
 use tokio_postgres::{Config, NoTls, config::SslMode};
 
-use self::session::{Begin, PostgresSession, SAVEPOINT};
+use self::{
+    session::{Begin, PostgresSession, SAVEPOINT},
+    settings::ConnectionSettings,
+    statements::{StatementCounters, StatementCounts},
+};
 use super::{
     group::{Groups, OpenGroup},
     listener::Listener,
     mode::Mode,
     scope::Scope,
     session::Session,
-    traffic::TrafficCounter,
     transaction::SystemTx,
     wake::{Topic, Wake},
     work::Work,
@@ -46,7 +51,8 @@ pub(super) struct PostgresEngine {
     groups: Groups,
     /// Counts the transactions that neither share a commit nor are batches.
     changes: AtomicU64,
-    pub(super) traffic: Arc<TrafficCounter>,
+    settings: Arc<ConnectionSettings>,
+    counters: Arc<StatementCounters>,
     /// Whether a test lets this process die between a commit and its wake-ups.
     #[cfg(feature = "faults")]
     pub(super) is_dying: std::sync::atomic::AtomicBool,
@@ -72,6 +78,8 @@ impl PostgresEngine {
             .wait_timeout(Some(POOL_TIMEOUT))
             .create_timeout(Some(POOL_TIMEOUT))
             .runtime(Runtime::Tokio1)
+            // The connection of the last read has its workspace set, and its statements prepared.
+            .queue_mode(QueueMode::Lifo)
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
         drop(pool.get().await?);
@@ -80,7 +88,8 @@ impl PostgresEngine {
             listener: Listener::start(config),
             groups: Groups::default(),
             changes: AtomicU64::new(0),
-            traffic: Arc::default(),
+            settings: Arc::default(),
+            counters: Arc::default(),
             #[cfg(feature = "faults")]
             is_dying: false.into(),
         })
@@ -95,8 +104,8 @@ impl PostgresEngine {
     ) -> Result<Box<dyn Work>> {
         let done = async {
             match mode {
-                Mode::Write => {
-                    let done = self.transaction(scope, BEGIN, &mut *work).await;
+                Mode::Write | Mode::AsynchronousWrite => {
+                    let done = self.transaction(scope, mode, &mut *work).await;
                     // Also after a failure: it may have been committed.
                     self.changes.fetch_add(1, Ordering::Release);
                     done
@@ -104,7 +113,7 @@ impl PostgresEngine {
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
                 Mode::BatchWrite => self.batch(&mut *work).await,
                 Mode::Read | Mode::ShortRead => self.read(scope, &mut *work).await,
-                Mode::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
+                Mode::Snapshot => self.transaction(scope, mode, &mut *work).await,
             }
         };
         self.listener.unless_down(done).await?;
@@ -117,10 +126,18 @@ impl PostgresEngine {
         let mut turn = self.groups.join(key).await?;
         let mut open = match turn.take() {
             Some(open) => open,
-            None => OpenGroup::new(self.begin(Scope::System, Some(BEGIN)).await?),
+            None => OpenGroup::new(self.begin(Scope::System, Mode::Write).await?),
         };
         // If this fails the connection is broken: the whole group fails with it.
-        let succeeded = in_savepoint(&mut open.tx, work).await?;
+        let succeeded = if open.is_empty() {
+            if !as_first(&mut open.tx, work).await {
+                // Those after it begin with a transaction of their own.
+                return self.finish(&mut open.tx, false).await;
+            }
+            true
+        } else {
+            in_savepoint(&mut open.tx, work).await?
+        };
         let committed = succeeded.then(|| open.join());
         if let Some((mut open, turn)) = turn.pass(open) {
             let outcome = self.finish(&mut open.tx, true).await;
@@ -136,7 +153,7 @@ impl PostgresEngine {
 
     /// Runs the work of a batch in a transaction, with the increments of all its members at the end.
     async fn batch(&self, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(Scope::System, Some(BEGIN)).await?;
+        let mut tx = self.begin(Scope::System, Mode::BatchWrite).await?;
         tx.postgres()?.defers_increments = true;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
@@ -148,8 +165,8 @@ impl PostgresEngine {
         self.changes.load(Ordering::Acquire)
     }
 
-    async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, Some(begin)).await?;
+    async fn transaction(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, mode).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
         // Failed work carries its own error.
@@ -169,19 +186,35 @@ impl PostgresEngine {
     }
 
     async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, None).await?;
+        let mut tx = self.begin(scope, Mode::Read).await?;
         work.run(&mut tx).await;
         Ok(())
     }
 
-    /// Takes a connection from the pool, to start a transaction with the given statement or to read without one.
-    async fn begin(&self, scope: Scope, transaction: Option<&'static str>) -> Result<SystemTx> {
+    /// Takes a connection from the pool, to start a transaction or to read without one.
+    async fn begin(&self, scope: Scope, mode: Mode<'_>) -> Result<SystemTx> {
         let client = self.pool.get().await?;
-        let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
-        let set_workspace = client.prepare_cached(set_workspace).await?;
-        let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session = PostgresSession::new(client, begin, self.traffic.clone());
+        let transaction = |begin: &str, commits: Option<bool>| -> Result<Option<Begin>> {
+            let statements = settings::begin(begin, scope.setting())?;
+            Ok(Some(Begin::Transaction { statements, commits }))
+        };
+        let begin = match mode {
+            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => transaction(BEGIN, Some(false))?,
+            Mode::AsynchronousWrite => transaction(BEGIN_ASYNCHRONOUS, Some(true))?,
+            Mode::Snapshot => transaction(BEGIN_SNAPSHOT, None)?,
+            Mode::Read | Mode::ShortRead if self.settings.has(&client, scope.setting()) => None,
+            Mode::Read | Mode::ShortRead => {
+                let set_workspace = client.prepare_cached(SET_FOR_SESSION).await?;
+                let (setting, known) = (scope.setting().to_owned(), self.settings.clone());
+                Some(Begin::Read { set_workspace, setting, known })
+            }
+        };
+        let session = PostgresSession::new(client, begin, self.counters.clone());
         Ok(SystemTx::new(Session::Postgres(session), &scope))
+    }
+
+    pub(super) fn statement_counts(&self) -> StatementCounts {
+        self.counters.counts()
     }
 
     pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -190,12 +223,37 @@ impl PostgresEngine {
 }
 
 const BEGIN: &str = "BEGIN";
+/// Its commit is acknowledged before it is on disk, where it is half a second later.
+const BEGIN_ASYNCHRONOUS: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Every statement of the transaction sees the snapshot of the first one.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-// A transaction sets the variable for itself; a bare read sets it for the session, and the next user sets it again.
-const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
+/// A bare read sets the variable for the session; the next one of another workspace sets it again.
 const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
+
+/// Runs the work of a group's first member, which needs no savepoint: if it fails, there is nothing to keep. Returns
+/// whether it succeeded.
+async fn as_first(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
+    tx.enter(&Scope::System.workspace());
+    match tx.postgres() {
+        Ok(session) => session.defers_increments = true,
+        Err(error) => {
+            work.fail(error);
+            return false;
+        }
+    }
+    if !work.run(tx).await {
+        return false;
+    }
+    let flushed = async { tx.postgres()?.flush().await };
+    match flushed.await {
+        Ok(()) => true,
+        Err(error) => {
+            work.fail(error);
+            false
+        }
+    }
+}
 
 /// Runs work in a savepoint that is rolled back when it fails, and returns whether it succeeded. Fails itself when the
 /// connection is broken.

@@ -219,8 +219,12 @@ async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Re
         state: DraftState::Draft,
         scheduled_at: None,
     };
-    let origin =
-        Origin { workspace: context.workspace.clone(), plan: context.plan, mailbox: context.mailbox.clone() };
+    let origin = Origin {
+        workspace: context.workspace.clone(),
+        plan: context.plan,
+        mailbox: context.mailbox.clone(),
+        stored_bytes: None,
+    };
     PreparedDraft::prepare(app, origin, input, now).await
 }
 

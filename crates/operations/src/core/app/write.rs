@@ -3,9 +3,12 @@
 //! The effect of a write, its charge, its audit entry and its stored answer are one transaction, so a crash keeps all
 //! of them or none.
 
+use std::sync::Arc;
+
 use model::Timestamp;
 use serde::Serialize;
 use store::{Body, SystemTx, Tx, audit, idempotency, metering, payments::PaymentKey};
+use tracing::Instrument;
 
 use super::{App, idempotency::to_json};
 use crate::core::{
@@ -95,6 +98,41 @@ impl App {
                 Ok(value)
             })
             .await;
+        end_write(call, reservation, outcome)
+    }
+}
+
+impl App {
+    /// The same, in one commit with concurrent calls of the same key, which wait for the same locks. The body may run more
+    /// than once, and takes these locks first: an idempotency key is claimed after it.
+    pub async fn write_shared<T, F>(&self, call: &Call, key: String, body: F) -> Result<T>
+    where
+        T: Serialize + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T> + for<'tx> Body<'tx, SystemTx, T, Error> + Clone,
+    {
+        let (reservation, record) = self.begin_write(call);
+        let (workspace, record, db) = (call.workspace.clone(), Arc::new(record), self.db().clone());
+        let work = async move {
+            // Keeps what the body needs, so that the store's only writer thread does not drop it.
+            let kept = body.clone();
+            let outcome = db
+                .shared_write(&key, async move |tx: &mut SystemTx| {
+                    let value = body.begin(tx).await?;
+                    let tx = tx.enter(&workspace);
+                    record.begin(tx).await?;
+                    record.finish(tx, record.answer(&value)?).await?;
+                    Ok(value)
+                })
+                .await;
+            drop(kept);
+            outcome
+        };
+        // The client may disconnect at any time, and other calls share the commit.
+        let outcome = if self.db().finishes_alone() {
+            work.await
+        } else {
+            tokio::spawn(work.in_current_span()).await.map_err(Error::internal)?
+        };
         end_write(call, reservation, outcome)
     }
 }

@@ -17,9 +17,11 @@ use tokio::time::Instant;
 
 use super::pool::{Attempt, Pool, Purpose, Terms};
 
-/// How often a sole node commits usage while no advance runs out. Every commit makes the readers of the store drop what they
-/// have cached, so that reads must not cause many; until then, spending is in the log.
+/// How often usage is committed while no advance runs out. Every commit makes the readers of SQLite drop what they have
+/// cached, so that reads must not cause many; until then, spending is in the log. With several nodes it is longer than
+/// a node keeps an unused advance: a workspace that made one call is committed once, when its advance is returned.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
+const COMMIT_INTERVAL_OF_SEVERAL_NODES: Duration = Duration::from_millis(1250);
 
 /// Credits charged, by class. Static, so that calls do not look the counter up.
 static CHARGED: LazyLock<[Counter; CreditClass::ALL.len()]> = LazyLock::new(|| {
@@ -45,6 +47,8 @@ struct State {
     unlogged: bool,
     /// The periods that are in the log.
     logged: [Timestamp; 2],
+    /// Whether the last commit was on disk when it was acknowledged.
+    is_durable: bool,
 }
 
 impl State {
@@ -74,6 +78,8 @@ pub(super) struct PoolReply {
 pub(super) struct CommitPlan {
     pub(super) adjustments: Vec<Adjustment>,
     pub(super) usage: BTreeMap<(Day, &'static str), i64>,
+    /// Whether it charges something, which must be on disk before it is spent.
+    pub(super) charges: bool,
 }
 
 impl CommitPlan {
@@ -95,6 +101,7 @@ impl Account {
             log,
             unlogged: false,
             logged: [PeriodSpend::NOTHING.period_start; 2],
+            is_durable: true,
         };
         Self { workspace, asking: tokio::sync::Mutex::new(()), state: Mutex::new(state) }
     }
@@ -142,11 +149,16 @@ impl Account {
         self.state().dirty = false;
     }
 
+    /// Announces a call that will need this much of a pool.
+    pub(super) fn expect(&self, terms: &Terms, amount: i64, now: Timestamp) {
+        self.state().pool(terms.kind).expect(terms, amount, now);
+    }
+
     /// Whether it is time to commit: the last commit is a while ago, or an advance runs out.
-    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+    pub(super) fn is_due(&self, now: Timestamp, is_sole_node: bool) -> bool {
         let state = self.state();
-        state.last_commit.elapsed() >= COMMIT_INTERVAL
-            || state.pools().iter().any(|pool| pool.is_running_out(now))
+        let interval = if is_sole_node { COMMIT_INTERVAL } else { COMMIT_INTERVAL_OF_SEVERAL_NODES };
+        state.last_commit.elapsed() >= interval || state.pools().iter().any(|pool| pool.is_running_out(now))
     }
 
     /// Microseconds since the last call; small after the clock was set back, which is harmless.
@@ -163,6 +175,21 @@ impl Account {
     pub(super) fn is_closed(&self) -> bool {
         let state = self.state();
         state.pools().iter().all(|pool| pool.is_closed()) && state.usage.is_empty()
+    }
+
+    /// Whether the last commit is on disk.
+    pub(super) fn is_durable(&self) -> bool {
+        self.state().is_durable
+    }
+
+    /// After the store was seen to have the last commit, or to have lost it: then the next one repeats it.
+    pub(super) fn set_durable(&self, is_lost: bool) {
+        let mut state = self.state();
+        state.is_durable = true;
+        if is_lost {
+            state.credits.keep_changed();
+            state.requests.keep_changed();
+        }
     }
 
     /// Logs the current periods of the pools.
@@ -209,7 +236,8 @@ impl Account {
             adjustments.extend(state.pool(kind).plan(wanted, purpose, now));
         }
         let usage = std::mem::take(&mut state.usage);
-        CommitPlan { adjustments, usage }
+        let charges = adjustments.iter().any(|ask| state.pool(ask.kind).is_charged_by(ask));
+        CommitPlan { adjustments, usage, charges }
     }
 
     /// Applies the store's answer, and returns its reply about the requested pool.
@@ -220,6 +248,7 @@ impl Account {
         asked: Option<PoolKind>,
     ) -> PoolReply {
         let mut state = self.state();
+        state.is_durable = plan.charges;
         let mut reply = PoolReply::default();
         for (ask, answer) in plan.adjustments.iter().zip(adjusted) {
             if asked == Some(ask.kind) {

@@ -73,6 +73,8 @@ pub(super) struct Pool {
     changed: bool,
     /// The last refusal, while asking again cannot give another answer.
     refused: Option<Refusal>,
+    /// What a call is about to need; asked for together with something else.
+    expected: i64,
     pace: Pace,
 }
 
@@ -98,6 +100,7 @@ impl Pool {
             known: false,
             changed: false,
             refused: None,
+            expected: 0,
             pace: Pace::default(),
         }
     }
@@ -166,7 +169,10 @@ impl Pool {
         else {
             return false;
         };
-        !self.is_refused(1, now) && (self.granted - self.drawn()) * RENEWAL_DIVISOR < self.ahead(limit, now)
+        // Of a workspace that calls now and then, no call finds an advance from the one before.
+        self.pace.is_busy(now)
+            && !self.is_refused(1, now)
+            && (self.granted - self.drawn()) * RENEWAL_DIVISOR < self.ahead(limit, now)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -200,6 +206,17 @@ impl Pool {
         self.reserved += amount;
         self.pace.add(amount, now);
         Attempt::Reserved(self.period_start().unwrap_or(terms.period_start))
+    }
+
+    /// Announces a call: the next commit asks for what it needs, if that is not there.
+    pub(super) fn expect(&mut self, terms: &Terms, amount: i64, now: Timestamp) {
+        self.adopt(terms);
+        let has_room = terms.limit.is_none() || self.granted - self.drawn() >= amount;
+        let is_there = self.known && has_room;
+        if !self.local && !is_there && !self.is_refused(amount, now) {
+            self.expected = amount;
+            self.changed = true;
+        }
     }
 
     /// Records that there is not enough left. A request window then stays closed to its end.
@@ -248,7 +265,9 @@ impl Pool {
     ) -> Option<Adjustment> {
         let terms = self.terms.filter(|_| !self.local)?;
         let ahead = match (terms.limit, purpose) {
-            (Some(limit), Purpose::Commit) if !self.is_refused(1, now) => self.ahead(limit, now),
+            (Some(limit), Purpose::Commit) if !self.is_refused(1, now) => {
+                self.ahead(limit, now).max(self.expected)
+            }
             _ => 0,
         };
         let close = purpose == Purpose::Close && self.reserved == 0;
@@ -266,6 +285,7 @@ impl Pool {
             self.known &= !close;
         }
         self.changed = false;
+        self.expected = 0;
         Some(Adjustment {
             kind: self.kind,
             period_start: terms.period_start,
@@ -300,36 +320,59 @@ impl Pool {
         }
     }
 
+    /// Whether an adjustment charges more than is charged already. One that only returns or reports something can be
+    /// repeated: its figures are totals.
+    pub(super) fn is_charged_by(&self, ask: &Adjustment) -> bool {
+        let taken = ask.reads + ask.writes + ask.reserved;
+        ask.limit.is_some() && taken + ask.needed + ask.ahead > self.granted
+    }
+
     /// The store could not be asked: the next commit includes it.
     pub(super) fn keep_changed(&mut self) {
         self.changed = true;
     }
 }
 
-/// How fast a pool is spent: the amounts of this second and of the one before.
+/// How fast a pool is spent: the calls and amounts of this second and of the one before.
 #[derive(Default)]
 struct Pace {
     second: i64,
-    now: i64,
-    before: i64,
+    now: Spending,
+    before: Spending,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spending {
+    calls: i64,
+    amount: i64,
 }
 
 impl Pace {
     fn add(&mut self, amount: i64, now: Timestamp) {
         let second = now.as_micros() / MAX_ADVANCE_MICROS;
         if second != self.second {
-            self.before = if second == self.second + 1 { self.now } else { 0 };
-            self.now = 0;
+            self.before = if second == self.second + 1 { self.now } else { Spending::default() };
+            self.now = Spending::default();
             self.second = second;
         }
-        self.now += amount;
+        self.now.calls += 1;
+        self.now.amount += amount;
     }
 
     fn per_second(&self, now: Timestamp) -> i64 {
         match now.as_micros() / MAX_ADVANCE_MICROS - self.second {
-            0 => self.now.max(self.before),
-            1 => self.now,
+            0 => self.now.amount.max(self.before.amount),
+            1 => self.now.amount,
             _ => 0,
+        }
+    }
+
+    /// Whether calls follow one another.
+    fn is_busy(&self, now: Timestamp) -> bool {
+        match now.as_micros() / MAX_ADVANCE_MICROS - self.second {
+            0 => self.now.calls + self.before.calls > 1,
+            1 => self.now.calls > 1,
+            _ => false,
         }
     }
 }

@@ -10,8 +10,11 @@ use std::{
 };
 
 use model::WorkspaceId;
-use store::queue::ClaimedDelivery;
-use tokio::{sync::Notify, time::Instant};
+use store::{outbound::DeliveryRecord, queue::ClaimedDelivery};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use crate::core::{lock::lock, turns::Turns};
 
@@ -30,6 +33,10 @@ const MAX_PANICKED: usize = 1000;
 
 /// The key of a record: workspace, message, position.
 type Key = (WorkspaceId, String, i64);
+/// The key of a message.
+type MessageKey = (WorkspaceId, String);
+/// The recipients of a message after an attempt.
+type Recipients = Option<Vec<DeliveryRecord>>;
 
 /// What a node is sending now.
 pub(crate) struct Outbox {
@@ -52,6 +59,10 @@ pub(crate) struct Outbox {
     probed: Mutex<HashMap<String, Instant>>,
     /// Notified whenever a task ends.
     task_finished: Notify,
+    /// Whether something due was left in the store, for want of a free task.
+    poll_requested: AtomicBool,
+    /// Messages whose sender waits until they are accepted.
+    watched: Mutex<HashMap<MessageKey, watch::Sender<Recipients>>>,
     /// Whether the process is about to stop.
     shutting_down: AtomicBool,
 }
@@ -68,6 +79,8 @@ impl Outbox {
             turns: Mutex::default(),
             probed: Mutex::default(),
             task_finished: Notify::new(),
+            poll_requested: AtomicBool::new(false),
+            watched: Mutex::default(),
             shutting_down: AtomicBool::new(false),
         }
     }
@@ -237,6 +250,44 @@ impl Outbox {
     /// Waits until a task ends.
     pub(crate) async fn task_finished(&self) {
         self.task_finished.notified().await;
+    }
+
+    /// Makes the worker poll the queue when the next task ends.
+    pub(crate) fn request_poll(&self) {
+        self.poll_requested.store(true, Ordering::Release);
+    }
+
+    /// Whether the queue should be polled after a task has ended. Whatever is queued meanwhile wakes the worker itself.
+    pub(crate) fn take_requested_poll(&self) -> bool {
+        self.poll_requested.swap(false, Ordering::AcqRel)
+            || self.missing_tasks().iter().any(|(_, tasks)| *tasks > 0)
+    }
+
+    /// Watches a message that is about to be queued.
+    pub(crate) fn watch(&self, workspace: &WorkspaceId, message: &str) -> watch::Receiver<Recipients> {
+        let (sender, receiver) = watch::channel(None);
+        let mut watched = lock(&self.watched);
+        // Each belongs to a call; what is left of calls that are over is removed here.
+        watched.retain(|_, sender| !sender.is_closed());
+        watched.insert((workspace.clone(), message.to_owned()), sender);
+        receiver
+    }
+
+    /// Publishes the recipients of a message after an attempt, for a call of this node that waits for them.
+    pub(crate) fn publish(&self, workspace: &WorkspaceId, message: &str, recipients: Vec<DeliveryRecord>) {
+        let watched = lock(&self.watched);
+        if let Some(sender) = watched.get(&(workspace.clone(), message.to_owned())) {
+            sender.send_replace(Some(recipients));
+        }
+    }
+
+    /// Whether this node has claimed one of the first recipients of a message.
+    pub(crate) fn has_message(&self, workspace: &WorkspaceId, message: &str, recipients: usize) -> bool {
+        let claimed_keys = lock(&self.claimed_keys);
+        let positions = (0_i64..).take(recipients);
+        positions
+            .into_iter()
+            .any(|position| claimed_keys.contains(&(workspace.clone(), message.to_owned(), position)))
     }
 
     pub(crate) fn begin(&self, destination: &str) {

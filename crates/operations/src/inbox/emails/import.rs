@@ -106,6 +106,11 @@ pub(crate) async fn require_room(app: &App, workspace: &WorkspaceId, plan: Plan,
         .read(workspace, async |tx| store::mailboxes::stored_bytes(tx).await)
         .await
         .map_err(Error::from)?;
+    require_room_beside(app, plan, stored, bytes)
+}
+
+/// The same where the stored bytes are known.
+pub(crate) fn require_room_beside(app: &App, plan: Plan, stored: i64, bytes: usize) -> Result<()> {
     let limit = app.limits(plan).storage_bytes;
     let after = u64::try_from(stored).unwrap_or_default().saturating_add(bytes as u64);
     if limit.get().is_some_and(|most| after > most) {

@@ -180,7 +180,8 @@ async fn load(app: &App, due: &DueSend) -> Result<(Origin, LoadedDraft)> {
         .await?;
     let source = Source::open(&key, &record.source)?;
     let loaded = LoadedDraft { record, source, thread: email.thread_id, starred: email.starred };
-    Ok((Origin { workspace: due.workspace.clone(), plan: workspace.plan, mailbox }, loaded))
+    let (workspace, plan) = (due.workspace.clone(), workspace.plan);
+    Ok((Origin { workspace, plan, mailbox, stored_bytes: None }, loaded))
 }
 
 /// Defers one until a plan limit allows it.

@@ -11,7 +11,7 @@ use model::{
     sending::{DeliveryStatus, OutboundMode, RecipientState},
 };
 use store::{
-    SystemTx, Tx, emails, events, mailboxes,
+    SystemTx, Topic, Tx, emails, events, mailboxes,
     outbound::{self, DeliveryRecord, OutboundRecord},
     queue::{self, Attempt},
     vault::DataKey,
@@ -21,7 +21,7 @@ use super::submit::sent_data;
 use crate::{
     core::{
         app::App,
-        error::{ErrorKind, Result},
+        error::{Error, ErrorKind, Result},
         events::NewEvent,
         jitter::jitter_seconds,
         ports::{HandoverOutcome, HandoverResult},
@@ -114,19 +114,32 @@ async fn store_attempts(
     attempts: Vec<(queue::ClaimedDelivery, Attempt)>,
     now: Timestamp,
 ) -> Result<()> {
-    let (app_, id, node) = (app.clone(), id.to_owned(), app.outbox().node().to_owned());
+    let (app_, wanted, node) = (app.clone(), id.to_owned(), app.outbox().node().to_owned());
     let key = app.data_key(&group.workspace).await?;
-    app.db()
+    let stored = app
+        .db()
         .write(&group.workspace, async move |tx| {
-            let Some(mail) = outbound::lock(tx, &id).await? else { return Ok(()) };
-            let before = outbound::recipients(tx, &id).await?;
+            let locked = outbound::lock_with_recipients(tx, &wanted).await?;
+            let Some((mail, before)) = locked else { return Ok(None) };
+            let mut after = before.clone();
             let mut changed = false;
             for (record, attempt) in &attempts {
-                changed |= queue::record_attempt(tx, record, &node, attempt, now).await?;
+                if queue::record_attempt(tx, record, &node, attempt, now).await? {
+                    changed = true;
+                    let same = |one: &&mut DeliveryRecord| one.position == record.position;
+                    after.iter_mut().find(same).into_iter().for_each(|one| attempt.apply(one, now));
+                }
             }
-            if changed { conclude(tx, &app_, &key, &mail, &before, now).await } else { Ok(()) }
+            if changed {
+                conclude(tx, &app_, &key, &mail, (&before, &after), now).await?;
+            }
+            Ok::<_, Error>(Some(after))
         })
-        .await
+        .await?;
+    if let Some(recipients) = stored {
+        app.outbox().publish(&group.workspace, id, recipients);
+    }
+    Ok(())
 }
 
 /// Pauses an unreachable destination, and clears the pause of one that was reached.
@@ -143,6 +156,8 @@ async fn record_reachability(app: &App, destination: &str, unreachable: bool) ->
         app.db().system_write(async move |tx| queue::back_off(tx, &name, now, until).await).await?;
     } else if app.outbox().is_probed(destination) {
         app.db().system_write(async move |tx| queue::mark_reachable(tx, &name).await).await?;
+        // What was due during the pause is due now.
+        app.outbox().request_poll();
     }
     Ok(())
 }
@@ -179,10 +194,9 @@ pub(super) async fn conclude(
     app: &App,
     key: &DataKey,
     mail: &OutboundRecord,
-    before: &[DeliveryRecord],
+    (before, after): (&[DeliveryRecord], &[DeliveryRecord]),
     now: Timestamp,
 ) -> Result<()> {
-    let after = outbound::recipients(tx, &mail.id).await?;
     let states: Vec<RecipientState> = after.iter().map(|one| one.state).collect();
     let status = DeliveryStatus::of(&states);
     let bounced = states.contains(&RecipientState::Bounced);
@@ -190,15 +204,16 @@ pub(super) async fn conclude(
     if status != DeliveryStatus::Queued {
         if tells && mail.report == ReportState::None {
             outbound::set_report(tx, &mail.id, ReportState::Due).await?;
+            tx.wake(Topic::Queue, None);
         } else if mail.email_id.is_none() {
             return Ok(outbound::delete(tx, mail).await?);
         }
     }
     let (Some(mailbox), Some(email)) = (&mail.mailbox_id, &mail.email_id) else { return Ok(()) };
-    emails::set_delivery_status(tx, mailbox, email, status).await?;
-    let Some(shown) = emails::find(tx, mailbox, email).await? else { return Ok(()) };
-    for kind in event_types(before, &after, status) {
-        let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data: sent_data(&shown, &after) };
+    let updated = emails::set_delivery_status(tx, mailbox, email, status).await?;
+    let Some(shown) = updated else { return Ok(()) };
+    for kind in event_types(before, after, status) {
+        let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data: sent_data(&shown, after) };
         event.append(tx, app, key, now).await?;
     }
     Ok(())
@@ -296,7 +311,8 @@ async fn deliver_to(
             delivery.deliver(tx, (&record_, &attempt_), &recipient, &prepared, &content, &id_).await
         })
         .await?;
-    if delivered {
+    if let Some(recipients) = delivered {
+        app.outbox().publish(&record.workspace, &record.outbound, recipients);
         let logged =
             AttemptEntry { stored_as: Some(id.as_str()), ..AttemptEntry::new(record, &attempt, now) };
         metrics::counter!("outbound_attempts_total", "result" => logged.result()).increment(1);
@@ -328,7 +344,7 @@ struct LocalDelivery<'a> {
 }
 
 impl LocalDelivery<'_> {
-    /// False when the message is gone, or another node has it.
+    /// Returns the message's recipients, or `None` when it is gone or another node has it.
     async fn deliver(
         &self,
         tx: &mut SystemTx,
@@ -337,14 +353,14 @@ impl LocalDelivery<'_> {
         prepared: &inbound::PreparedMessage,
         content: &Content,
         id: &model::EmailId,
-    ) -> Result<bool> {
+    ) -> Result<Option<Vec<DeliveryRecord>>> {
         mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
         let both: BTreeSet<&WorkspaceId> = [&record.workspace, &recipient.workspace].into();
         let own = tx.enter(&record.workspace);
-        let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(false) };
+        let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(None) };
         let before = outbound::recipients(own, &mail.id).await?;
         if !queue::record_attempt(own, record, self.app.outbox().node(), attempt, self.now).await? {
-            return Ok(false);
+            return Ok(None);
         }
         for workspace in both {
             events::lock(tx.enter(workspace)).await?;
@@ -360,8 +376,10 @@ impl LocalDelivery<'_> {
             imported: false,
         };
         delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, id, content).await?;
-        conclude(tx.enter(&record.workspace), self.app, self.key, &mail, &before, self.now).await?;
-        Ok(true)
+        let own = tx.enter(&record.workspace);
+        let after = outbound::recipients(own, &mail.id).await?;
+        conclude(own, self.app, self.key, &mail, (&before, &after), self.now).await?;
+        Ok(Some(after))
     }
 }
 

@@ -102,7 +102,8 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
         outbound::set_report(tx, &mail.id, ReportState::Done).await?;
         mail.report = ReportState::Done;
     }
-    conclude(tx, app, key, &mail, &before, now).await
+    let after = outbound::recipients(tx, &mail.id).await?;
+    conclude(tx, app, key, &mail, (&before, &after), now).await
 }
 
 /// Whether a report may change a state: only a sent message can be delivered, bounce or be complained about.

@@ -14,14 +14,17 @@ pub(crate) struct Origin {
     pub(crate) workspace: WorkspaceId,
     pub(crate) plan: Plan,
     pub(crate) mailbox: MailboxRecord,
+    /// Bytes that the workspace stores, if they were read with the mailbox.
+    pub(crate) stored_bytes: Option<i64>,
 }
 
 impl Origin {
     /// The mailbox that a call names.
     pub(crate) async fn of_call(app: &App, call: &Call, mailbox: &str) -> Result<Self> {
         let named = mailboxes::name(mailbox);
-        let mailbox = app.read(call, async move |tx| mailboxes::find(tx, &named).await).await?;
-        Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox })
+        let found = app.read(call, async move |tx| mailboxes::find_with_storage(tx, &named).await).await?;
+        let (mailbox, stored_bytes) = (found.mailbox, Some(found.stored_bytes));
+        Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox, stored_bytes })
     }
 
     /// Whether its address is on a domain of the service.

@@ -8,7 +8,7 @@ use model::{
     Timestamp, WorkspaceId,
     sending::{OutboundMode, RecipientLine, RecipientState},
 };
-use store::outbound::DeliveryRecord;
+use store::{SystemTx, addresses, outbound::DeliveryRecord};
 
 use super::{origin::Origin, outgoing_message::OutgoingMessage};
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
 const MAX_LOCAL_MAILBOXES: usize = 50;
 
 /// The route of one recipient.
+#[derive(Clone)]
 pub(super) enum Route {
     /// To a mailbox of this server.
     Mailbox(Box<Recipient>),
@@ -38,6 +39,7 @@ pub(super) enum Route {
 }
 
 /// A recipient of a message.
+#[derive(Clone)]
 pub(super) struct Addressee {
     address: String,
     line: RecipientLine,
@@ -102,7 +104,12 @@ pub(super) async fn addressees(
 }
 
 async fn find_route(app: &App, sender: &str, address: &mail::address::Address) -> Result<Route> {
-    Ok(match inbound::route(app, Some(sender), &address.to_string()).await {
+    let found = if is_foreign(app, address).await? {
+        Err(Refusal::RELAY)
+    } else {
+        inbound::route(app, Some(sender), &address.to_string()).await
+    };
+    Ok(match found {
         Ok(recipient) => Route::Mailbox(Box::new(recipient)),
         Err(refusal) if refusal == Refusal::RELAY => match app.settings().outbound.mode {
             OutboundMode::Local => {
@@ -122,6 +129,16 @@ async fn find_route(app: &App, sender: &str, address: &mail::address::Address) -
         Err(refusal) if refusal.code < 500 => Route::Deferred(refusal.to_string()),
         Err(refusal) => Route::Refused(refusal.to_string()),
     })
+}
+
+/// Whether an address certainly belongs to another server: one read instead of the two that look for its mailbox.
+async fn is_foreign(app: &App, address: &mail::address::Address) -> Result<bool> {
+    if app.settings().hosted_domains.iter().any(|hosted| hosted == address.domain()) {
+        return Ok(false);
+    }
+    let (bare, domain) = (address.without_tag(), address.domain().to_owned());
+    let read = async move |tx: &mut SystemTx| addresses::is_foreign(tx, bare.as_str(), &domain).await;
+    Ok(app.db().system_read(read).await?)
 }
 
 /// Refuses recipients that this server has no route to.

@@ -18,9 +18,8 @@ use model::{
 };
 use store::{
     SystemTx, Tx, contents, drafts as stored_drafts,
-    emails::{self, EmailRecord, NewEmail},
-    events, mailboxes,
-    mailboxes::MailboxName,
+    emails::{self, NewEmail, SentEmail},
+    mailboxes,
     outbound::{self, DeliveryRecord, OutboundRecord},
 };
 
@@ -37,7 +36,10 @@ use crate::{
         error::{Error, ErrorKind, Result},
         events::NewEvent,
     },
-    inbox::inbound::{self, Content, Delivery, PreparedMessage, Recipient, Refusal},
+    inbox::{
+        emails::{require_room, require_room_beside},
+        inbound::{self, Content, Delivery, PreparedMessage, Recipient, Refusal},
+    },
     outbox::drafts::loaded::LoadedDraft,
 };
 
@@ -86,7 +88,10 @@ impl Submission {
         let addressees = addressees(app, &origin, &outgoing).await?;
         let external = count_external(&origin.workspace, &addressees);
         let raw = outgoing.compose(SizeLimit::for_sending(app, &origin), now).await?;
-        crate::inbox::emails::require_room(app, &origin.workspace, origin.plan, raw.len()).await?;
+        match origin.stored_bytes {
+            Some(stored) => require_room_beside(app, origin.plan, stored, raw.len())?,
+            None => require_room(app, &origin.workspace, origin.plan, raw.len()).await?,
+        }
         let received = Arc::new(inbound::read(app, raw.clone()).await?);
         let mut contents = seal(app, &origin.workspace, &addressees, &received, &raw).await?;
         // The sender's copy shows the body as written, the recipients' as received.
@@ -104,8 +109,26 @@ impl Submission {
         Ok(Self { origin, outgoing, id, now, addressees, prepared, contents, external, draft, log })
     }
 
+    /// The email that it becomes, and its name in the queue.
+    pub(crate) fn id(&self) -> &EmailId {
+        &self.id
+    }
+
+    /// How many recipients it has.
+    pub(crate) fn recipient_count(&self) -> usize {
+        self.addressees.len()
+    }
+
+    /// The key under which messages of one mailbox share a commit. `None` for those that lock more than the workspace and
+    /// the mailbox.
+    pub(crate) fn commit_key(&self) -> Option<String> {
+        let stays_here = |one: &Addressee| matches!(one.route, Route::Mailbox(_));
+        let is_plain = self.draft.is_none() && !self.addressees.iter().any(stays_here);
+        is_plain.then(|| format!("send {}", self.origin.mailbox.id))
+    }
+
     /// Submits the message, or returns when it may be sent. The draft it came from must be unchanged.
-    pub(crate) async fn commit(mut self, tx: &mut SystemTx, app: &App) -> Result<SubmitOutcome> {
+    pub(crate) async fn commit(&self, tx: &mut SystemTx, app: &App) -> Result<SubmitOutcome> {
         let own = self.origin.workspace.clone();
         let counted = quota::count_send(
             tx.enter(&own),
@@ -118,45 +141,52 @@ impl Submission {
         if let Some(earliest) = counted.await? {
             return Ok(SubmitOutcome::NotBefore(earliest));
         }
-        self.lock_mailboxes(tx).await?;
+        let (addressees, arrival) = self.lock_mailboxes(tx).await?;
         self.delete_draft(tx.enter(&own)).await?;
         // In the order of workspaces, so that two submissions cannot deadlock on event logs.
         let workspaces: BTreeSet<WorkspaceId> = self.contents.keys().cloned().collect();
         let mut thread = None;
         for workspace in workspaces {
             if workspace == own {
-                thread = Some(self.store_copy(tx.enter(&own), app).await?);
+                thread = Some(self.store_copy(tx.enter(&own), app, &addressees, arrival).await?);
             }
-            self.deliver(tx.enter(&workspace), app).await?;
+            self.deliver(tx.enter(&workspace), app, &addressees).await?;
         }
         let thread_id = thread.ok_or_else(|| Error::internal("a mail without a copy for its sender"))?;
-        let status = if self.all_accepted() { SendStatus::Sent } else { SendStatus::Queued };
+        let is_accepted = |one: &Addressee| matches!(one.route, Route::Mailbox(_) | Route::Sandbox);
+        let status = if addressees.iter().all(is_accepted) { SendStatus::Sent } else { SendStatus::Queued };
         let message_id = self.outgoing.message_id.clone();
-        Ok(SubmitOutcome::Submitted(SentMail { id: self.id, status, thread_id, message_id }))
+        Ok(SubmitOutcome::Submitted(SentMail { id: self.id.clone(), status, thread_id, message_id }))
     }
 
-    /// Locks all mailboxes in the order of every transaction. One that was deleted meanwhile refuses the message.
-    async fn lock_mailboxes(&mut self, tx: &mut SystemTx) -> Result<()> {
-        let mut wanted: BTreeSet<(WorkspaceId, MailboxId)> = BTreeSet::new();
-        wanted.insert((self.origin.workspace.clone(), self.origin.mailbox.id.clone()));
+    /// Locks all mailboxes in the order of every transaction. One that was deleted meanwhile refuses the message. Returns
+    /// the routes as they are now, and the number of the workspace's last event: the sender's copy did not arrive, so
+    /// there is no arrival event, and calls that wait for mail are not woken.
+    async fn lock_mailboxes(&self, tx: &mut SystemTx) -> Result<(Vec<Addressee>, i64)> {
+        let mut wanted: BTreeSet<(&WorkspaceId, &MailboxId)> = BTreeSet::new();
+        let origin = (&self.origin.workspace, &self.origin.mailbox.id);
+        wanted.insert(origin);
         for addressee in &self.addressees {
             if let Route::Mailbox(to) = &addressee.route {
-                wanted.insert((to.workspace.clone(), to.mailbox.clone()));
+                wanted.insert((&to.workspace, &to.mailbox));
             }
         }
-        for (workspace, mailbox) in &wanted {
-            mailboxes::lock(tx.enter(workspace), mailbox).await?;
+        let mut present: BTreeMap<(&WorkspaceId, &MailboxId), i64> = BTreeMap::new();
+        for (workspace, mailbox) in wanted {
+            if let Some(last) = mailboxes::lock_present(tx.enter(workspace), mailbox).await? {
+                present.insert((workspace, mailbox), last);
+            }
         }
-        for addressee in &mut self.addressees {
-            let Route::Mailbox(to) = &addressee.route else { continue };
-            let named = MailboxName::Id(to.mailbox.clone());
-            if mailboxes::find_id(tx.enter(&to.workspace), &named).await?.is_none() {
+        let mut addressees = self.addressees.clone();
+        for addressee in &mut addressees {
+            if let Route::Mailbox(to) = &addressee.route
+                && !present.contains_key(&(&to.workspace, &to.mailbox))
+            {
                 addressee.route = Route::Refused(Refusal::UNKNOWN.to_string());
             }
         }
-        let named = MailboxName::Id(self.origin.mailbox.id.clone());
-        let own = mailboxes::find_id(tx.enter(&self.origin.workspace), &named).await?;
-        own.map(|_| ()).ok_or_else(|| Error::not_found("Mailbox not found"))
+        let arrival = present.get(&origin).copied().ok_or_else(|| Error::not_found("Mailbox not found"))?;
+        Ok((addressees, arrival))
     }
 
     /// Deletes the draft that this message was.
@@ -176,15 +206,20 @@ impl Submission {
     }
 
     /// Stores the sender's copy with its queue records and events, and returns its thread.
-    async fn store_copy(&self, tx: &mut Tx, app: &App) -> Result<model::ThreadId> {
+    async fn store_copy(
+        &self,
+        tx: &mut Tx,
+        app: &App,
+        addressees: &[Addressee],
+        arrival: i64,
+    ) -> Result<model::ThreadId> {
         let mailbox = &self.origin.mailbox.id;
         let content = self.content(&self.origin.workspace)?;
         contents::insert(tx, &content.record, self.now).await?;
-        let records = self.delivery_records();
+        let records: Vec<DeliveryRecord> =
+            (0..).zip(addressees).map(|(position, addressee)| addressee.record(position, self.now)).collect();
         let states: Vec<RecipientState> = records.iter().map(|record| record.state).collect();
         let status = DeliveryStatus::of(&states);
-        // It did not arrive, so there is no arrival event, and calls that wait for mail are not woken.
-        let arrival = events::last_sequence(tx).await?;
         let mut mail = self.own_email(app, content, arrival);
         mail.record.delivery_status = Some(status);
         emails::insert(tx, mailbox, &mut mail).await?;
@@ -195,7 +230,7 @@ impl Submission {
             hook.after_send(tx, app, &self.origin.mailbox, &self.id, self.now).await?;
         }
         for kind in self.event_types(status, &states) {
-            let data = sent_data(&mail.record, &records);
+            let data = sent_data(&SentEmail::from(&mail.record), &records);
             let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data };
             event.append(tx, app, &content.key, self.now).await?;
         }
@@ -258,15 +293,8 @@ impl Submission {
         }
     }
 
-    fn delivery_records(&self) -> Vec<DeliveryRecord> {
-        (0..)
-            .zip(&self.addressees)
-            .map(|(position, addressee)| addressee.record(position, self.now))
-            .collect()
-    }
-
     /// Delivers to the mailboxes of one workspace.
-    async fn deliver(&self, tx: &mut Tx, app: &App) -> Result<()> {
+    async fn deliver(&self, tx: &mut Tx, app: &App, addressees: &[Addressee]) -> Result<()> {
         let authentication = SenderAuthentication::unknown(Some(InboundProvider::MailApi));
         let sender = Some(self.origin.mailbox.email.as_str());
         let delivery = Delivery {
@@ -279,7 +307,7 @@ impl Submission {
         };
         let workspace = tx.workspace().clone();
         let mut here: Vec<&Recipient> = Vec::new();
-        for addressee in &self.addressees {
+        for addressee in addressees {
             if let Route::Mailbox(to) = &addressee.route
                 && to.workspace == workspace
             {
@@ -297,10 +325,6 @@ impl Submission {
     fn content(&self, workspace: &WorkspaceId) -> Result<&Content> {
         let found = self.contents.get(workspace);
         found.ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))
-    }
-
-    fn all_accepted(&self) -> bool {
-        self.addressees.iter().all(|one| matches!(one.route, Route::Mailbox(_) | Route::Sandbox))
     }
 }
 
@@ -358,7 +382,7 @@ pub(crate) fn line(people: &[Mailbox]) -> String {
 }
 
 /// The event data of a message that was sent or queued.
-pub(crate) fn sent_data(mail: &EmailRecord, recipients: &[DeliveryRecord]) -> serde_json::Value {
+pub(crate) fn sent_data(mail: &SentEmail, recipients: &[DeliveryRecord]) -> serde_json::Value {
     serde_json::json!({
         "email_id": mail.id,
         "thread_id": mail.thread_id,

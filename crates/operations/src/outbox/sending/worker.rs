@@ -11,9 +11,10 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use model::{Timestamp, WorkspaceId, sending::OutboundMode};
 use store::{
-    contents::{self, ContentRecord},
-    outbound::{self, OutboundRecord},
-    queue::{self, ClaimedDelivery, DestinationHead},
+    SystemTx,
+    contents::ContentRecord,
+    outbound::{self, ClaimedMessage, OutboundRecord},
+    queue::{self, ClaimedDelivery, DestinationHead, QueueHeads},
 };
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
@@ -52,27 +53,61 @@ const HANDOVER_TIMEOUT: Duration = Duration::from_mins(31);
 /// Maximum concurrent tasks for other servers, in total.
 const MAX_TASKS: usize = 128;
 
-/// Claims what is due and starts tasks for it. The tasks run on their own.
+/// A round of the worker.
+#[derive(Default)]
+pub struct Round {
+    /// The tasks that it started. They run on their own.
+    pub tasks: Vec<JoinHandle<()>>,
+    /// When the queue is due next, not counting the moments when tasks end.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// Claims what is due and starts tasks for it.
 #[crate::boxed]
 pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
-    let mut tasks = Vec::new();
+    Ok(run_round(app).await?.tasks)
+}
+
+/// The same, and returns when the queue is due next. It reads the queue once, unless more is due than it has claimed.
+#[crate::boxed]
+pub async fn run_round(app: &App) -> Result<Round> {
+    let mut round = Round::default();
     if app.outbox().is_shutting_down() {
-        return Ok(tasks);
+        return Ok(round);
     }
     // A task that found nothing left may have ended just when something was queued.
-    start_tasks(app, &mut tasks);
-    loop {
-        let claimed = claim(app).await?;
-        if claimed.is_empty() {
-            break;
-        }
-        for (destination, groups) in by_destination(claimed) {
+    start_tasks(app, &mut round.tasks);
+    let (heads, exhausted) = loop {
+        let heads = all_heads(app).await?;
+        let ClaimedBatch { records, exhausted } = claim(app, &heads.destinations).await?;
+        let is_done = records.is_empty() || is_exhausted(app, &heads.destinations, &exhausted);
+        for (destination, groups) in by_destination(records) {
             app.outbox().enqueue(destination, groups);
         }
-        start_tasks(app, &mut tasks);
+        start_tasks(app, &mut round.tasks);
+        if is_done {
+            break (heads, exhausted);
+        }
+    };
+    if !is_exhausted(app, &heads.destinations, &exhausted) {
+        app.outbox().request_poll();
     }
-    attempts::report_due(app).await?;
-    Ok(tasks)
+    if heads.has_reports {
+        attempts::report_due(app).await?;
+    }
+    round.next_due_at = next_due(app, &heads.destinations, &exhausted);
+    Ok(round)
+}
+
+/// Whether everything that is due was claimed.
+fn is_exhausted(app: &App, heads: &[DestinationHead], exhausted: &HashSet<String>) -> bool {
+    let now = app.now();
+    heads.iter().all(|head| due_at(head) > now || exhausted.contains(&head.destination))
+}
+
+/// When a destination is due. One that is paused is not due before its pause ends.
+fn due_at(head: &DestinationHead) -> Timestamp {
+    head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at))
 }
 
 fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
@@ -81,50 +116,55 @@ fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
     }
 }
 
-/// When the queue is due next, not counting the moments when tasks end.
-#[crate::boxed]
-pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
+/// When the queue is due next, after everything due was claimed at these destinations.
+fn next_due(app: &App, heads: &[DestinationHead], exhausted: &HashSet<String>) -> Option<Timestamp> {
     let now = app.now();
-    let due = |head: &DestinationHead| head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at));
-    let wait = |head: DestinationHead| match due(&head) {
+    let wait = |head: &DestinationHead| match due_at(head) {
         at if at > now => Some(at),
+        _ if exhausted.contains(&head.destination) => head.next_due_at,
         // Another node had it a moment ago.
         _ if app.outbox().free_slots(&head.destination) > 0 => Some(now.plus_seconds(1)),
         // A task has to end first.
         _ => None,
     };
-    Ok(heads(app).await?.into_iter().filter_map(wait).min())
+    heads.iter().filter_map(wait).min()
 }
 
-/// How long the oldest record has been due. Records of a paused destination are due when its pause ends.
+/// How long the oldest record has been due.
 pub(crate) async fn overdue_seconds(app: &App) -> Result<u64> {
     let now = app.now();
-    let due = |head: DestinationHead| head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at));
-    let oldest = heads(app).await?.into_iter().map(due).min();
+    let oldest = all_heads(app).await?.destinations.iter().map(due_at).min();
     Ok(oldest.map_or(0, |at| at.seconds_until(now)))
 }
 
 /// The destinations in the queue.
-async fn heads(app: &App) -> Result<Vec<DestinationHead>> {
-    let mut all: Vec<DestinationHead> = Vec::new();
+async fn all_heads(app: &App) -> Result<QueueHeads> {
+    let now = app.now();
+    let mut all = QueueHeads { destinations: Vec::new(), has_reports: false };
     loop {
-        let after = all.last().map(|head| head.destination.clone());
+        let after = all.destinations.last().map(|head| head.destination.clone());
         let page = app
             .db()
-            .system_read(async move |tx| queue::heads(tx, after.as_deref(), HEADS_PER_PAGE).await)
+            .system_read(async move |tx| queue::heads(tx, after.as_deref(), now, HEADS_PER_PAGE).await)
             .await?;
-        let more = i64::try_from(page.len()).is_ok_and(|found| found >= HEADS_PER_PAGE);
-        all.extend(page);
-        if !more || all.len() >= MAX_HEADS {
+        let more = i64::try_from(page.destinations.len()).is_ok_and(|found| found >= HEADS_PER_PAGE);
+        all.destinations.extend(page.destinations);
+        all.has_reports |= page.has_reports;
+        if !more || all.destinations.len() >= MAX_HEADS {
             return Ok(all);
         }
     }
 }
 
-/// Waits until a task of this node ends.
+/// Waits until a task of this node ends for which something is waiting.
 #[crate::boxed]
 pub async fn task_finished(app: &App) {
-    app.outbox().task_finished().await;
+    loop {
+        app.outbox().task_finished().await;
+        if app.outbox().take_requested_poll() {
+            return;
+        }
+    }
 }
 
 /// Delivers everything that is due until nothing is left.
@@ -148,13 +188,14 @@ struct ClaimCapacity {
     /// Only from workspaces with nothing in progress there: all tasks are busy, and the next free one takes one
     /// message of each in turn.
     newcomers: bool,
+    /// The workspace of all its records, if they are of one.
+    only_workspace: Option<WorkspaceId>,
 }
 
 /// The destinations with due records and free capacity, and which of them were paused.
-async fn capacities(app: &App) -> Result<(Vec<ClaimCapacity>, HashSet<String>)> {
+fn capacities(app: &App, heads: &[DestinationHead]) -> (Vec<ClaimCapacity>, HashSet<String>) {
     let (now, outbox) = (app.now(), app.outbox());
-    let mut heads = heads(app).await?;
-    heads.retain(|head| head.due_at <= now && head.backoff_until.is_none_or(|rest| rest <= now));
+    let mut heads: Vec<&DestinationHead> = heads.iter().filter(|head| due_at(head) <= now).collect();
     heads.sort_by_key(|head| head.due_at);
     let mut free_tasks = MAX_TASKS.saturating_sub(outbox.tasks());
     let mut capacities: Vec<ClaimCapacity> = Vec::new();
@@ -174,66 +215,114 @@ async fn capacities(app: &App) -> Result<(Vec<ClaimCapacity>, HashSet<String>)> 
         let newcomers = outbox.free_slots(&head.destination) == 0 && !outbox.is_probed(&head.destination);
         let limit =
             if newcomers { MAX_QUEUED_RECORDS } else { tasks * RECORDS_PER_TASK }.saturating_sub(waiting);
-        capacities.push(ClaimCapacity { destination: head.destination, limit, newcomers });
+        let (destination, only_workspace) = (head.destination.clone(), head.only_workspace.clone());
+        capacities.push(ClaimCapacity { destination, limit, newcomers, only_workspace });
     }
     capacities.retain(|capacity| capacity.limit > 0);
-    Ok((capacities, rested))
+    (capacities, rested)
 }
 
-/// The workspaces whose turn it is at each destination, and how many records each may claim.
-async fn shares(app: &App, capacities: Vec<ClaimCapacity>) -> Result<Vec<(String, WorkspaceId, usize)>> {
+/// How many records a workspace may claim at a destination.
+struct ClaimShare {
+    destination: String,
+    workspace: WorkspaceId,
+    limit: usize,
+}
+
+/// The workspaces whose turn it is at each destination, and at which destinations those are all that have something due.
+async fn shares(app: &App, capacities: Vec<ClaimCapacity>) -> Result<(Vec<ClaimShare>, HashSet<String>)> {
     let with_turns = |capacity: ClaimCapacity| (app.outbox().turns(&capacity.destination), capacity);
     let capacities: Vec<(Turns, ClaimCapacity)> = capacities.into_iter().map(with_turns).collect();
     let now = app.now();
-    let read = app.db().system_read(async move |tx| {
-        let mut shares = Vec::new();
-        for (mut turns, capacity) in capacities {
-            let candidates = turns.candidate_limit(capacity.limit);
-            let mut waiting =
-                queue::due_workspaces(tx, &capacity.destination, now, turns.after(), candidates).await?;
-            if capacity.newcomers {
-                waiting.retain(|workspace| turns.count(workspace) == 0);
+    // Nothing has to be read for what only one workspace has.
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        capacities.into_iter().partition(|(_, capacity)| capacity.only_workspace.is_some());
+    let mut waiting: Vec<(Turns, ClaimCapacity, Vec<WorkspaceId>, bool)> = Vec::new();
+    for (turns, capacity) in known {
+        let only = capacity.only_workspace.iter().cloned().collect();
+        waiting.push((turns, capacity, only, true));
+    }
+    if !unknown.is_empty() {
+        let read = app.db().system_read(async move |tx| {
+            let mut found = Vec::new();
+            for (turns, capacity) in unknown {
+                let candidates = turns.candidate_limit(capacity.limit);
+                let due = queue::due_workspaces(tx, &capacity.destination, now, turns.after(), candidates);
+                let due = due.await?;
+                let is_complete = due.len() < candidates;
+                found.push((turns, capacity, due, is_complete));
             }
-            let max_each = if capacity.newcomers { RECORDS_PER_TASK } else { usize::MAX };
-            let shared = turns.share(waiting, capacity.limit, max_each).into_iter();
-            shares.extend(shared.map(|(workspace, limit)| (capacity.destination.clone(), workspace, limit)));
+            Ok::<_, store::Error>(found)
+        });
+        waiting.extend(read.await?);
+    }
+    let (mut shares, mut complete) = (Vec::new(), HashSet::new());
+    for (mut turns, capacity, mut workspaces, mut is_complete) in waiting {
+        if capacity.newcomers {
+            let found = workspaces.len();
+            workspaces.retain(|workspace| turns.count(workspace) == 0);
+            is_complete &= workspaces.len() == found;
         }
-        Ok::<_, store::Error>(shares)
-    });
-    Ok(read.await?)
+        let found = workspaces.len();
+        let max_each = if capacity.newcomers { RECORDS_PER_TASK } else { usize::MAX };
+        let shared = turns.share(workspaces, capacity.limit, max_each);
+        if is_complete && shared.len() == found {
+            complete.insert(capacity.destination.clone());
+        }
+        shares.extend(shared.into_iter().map(|(workspace, limit)| ClaimShare {
+            destination: capacity.destination.clone(),
+            workspace,
+            limit,
+        }));
+    }
+    Ok((shares, complete))
+}
+
+/// Records that were claimed together.
+#[derive(Default)]
+struct ClaimedBatch {
+    records: Vec<ClaimedDelivery>,
+    /// The destinations where everything that was due is among them.
+    exhausted: HashSet<String>,
 }
 
 /// Claims records at every destination that has some and has capacity.
-async fn claim(app: &App) -> Result<Vec<ClaimedDelivery>> {
+async fn claim(app: &App, heads: &[DestinationHead]) -> Result<ClaimedBatch> {
     let (now, outbox) = (app.now(), app.outbox());
-    let (capacities, rested) = capacities(app).await?;
+    let (capacities, rested) = capacities(app, heads);
     // A read needs no commit, and most reads find nothing.
     if capacities.is_empty() {
-        return Ok(Vec::new());
+        return Ok(ClaimedBatch::default());
     }
-    let shares = shares(app, capacities).await?;
+    let (shares, complete) = shares(app, capacities).await?;
     if shares.is_empty() {
-        return Ok(Vec::new());
+        return Ok(ClaimedBatch::default());
     }
-    for (destination, workspace, _) in &shares {
-        outbox.record_turn(destination, workspace);
+    for share in &shares {
+        outbox.record_turn(&share.destination, &share.workspace);
     }
     // Until the claims are registered here, they must not be released as strays.
     let _claiming = outbox.lock_claims().await;
     let (node, until) = (outbox.node().to_owned(), now.plus_seconds(LEASE_SECONDS));
     let claimed = app.db().system_write(async move |tx| {
-        let mut claimed = Vec::new();
-        for (destination, workspace, limit) in shares {
-            let of = (destination.as_str(), &workspace);
-            claimed.extend(queue::claim(tx, &node, (now, until), of, limit).await?);
+        let (mut records, mut exhausted) = (Vec::new(), complete);
+        for share in shares {
+            let of = (share.destination.as_str(), &share.workspace);
+            let found = queue::claim(tx, &node, (now, until), of, share.limit).await?;
+            // Where nothing was found, another node is just claiming it.
+            if found.is_empty() || found.len() >= share.limit {
+                exhausted.remove(&share.destination);
+            }
+            records.extend(found);
         }
-        Ok::<_, store::Error>(claimed)
+        Ok::<_, store::Error>(ClaimedBatch { records, exhausted })
     });
-    let claimed = outbox.claim(claimed.await?);
-    for record in claimed.iter().filter(|record| rested.contains(&record.destination)) {
+    let ClaimedBatch { records, exhausted } = claimed.await?;
+    let records = outbox.claim(records);
+    for record in records.iter().filter(|record| rested.contains(&record.destination)) {
         outbox.probe(&record.destination);
     }
-    Ok(claimed)
+    Ok(ClaimedBatch { records, exhausted })
 }
 
 fn by_destination(claimed: Vec<ClaimedDelivery>) -> BTreeMap<String, Vec<Group>> {
@@ -344,17 +433,12 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
 /// The message; `None` when it is gone, or another node has it. Recipients that other nodes have are left out.
 async fn load(app: &App, group: &mut Group) -> Result<Option<(OutboundRecord, ContentRecord)>> {
     let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
-    let until = app.now().plus_seconds(MIN_LEASE_SECONDS);
-    let found = app
-        .db()
-        .read(&group.workspace, async move |tx| {
-            let claimed = queue::still_claimed(tx, &id, &node, until).await?;
-            let Some(mail) = outbound::find(tx, &id).await? else { return Ok(None) };
-            let content = contents::find(tx, &mail.content_id).await?;
-            Ok::<_, store::Error>(content.map(|content| (claimed, mail, content)))
-        })
-        .await?;
-    let Some((claimed, mail, content)) = found else { return Ok(None) };
+    let (workspace, until) = (group.workspace.clone(), app.now().plus_seconds(MIN_LEASE_SECONDS));
+    // As the worker's other reads, so that the connection needs no other setting; the statement names the workspace.
+    let read =
+        async move |tx: &mut SystemTx| outbound::find_claimed(tx.enter(&workspace), &id, &node, until).await;
+    let found = app.db().system_read(read).await?;
+    let Some(ClaimedMessage { mail, content, claimed }) = found else { return Ok(None) };
     group.records.retain(|record| claimed.contains(&record.position));
     Ok((!group.records.is_empty()).then_some((mail, content)))
 }

@@ -7,12 +7,15 @@ use deadpool_postgres::Object;
 use futures_util::future::{try_join, try_join_all, try_join3};
 use tokio_postgres::{Statement, types::ToSql};
 
-use super::rows::{Argument, arguments, for_many};
+use super::{
+    rows::{Argument, arguments, for_many},
+    settings::ConnectionSettings,
+    statements::StatementCounters,
+};
 use crate::{
     error::{Error, Result},
     sql::{
         deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
-        traffic::TrafficCounter,
         value::{Cells, Param, Query, ReadRow, Row},
     },
 };
@@ -36,39 +39,47 @@ pub(in crate::sql) struct PostgresSession {
     pub(super) increments: Vec<DeferredIncrement>,
     /// Whether this is a group or a batch, whose members never read what they add to.
     pub(super) defers_increments: bool,
-    traffic: Arc<TrafficCounter>,
+    counters: Arc<StatementCounters>,
+    /// Whether its commit is counted, and whether that is asynchronous.
+    commits: Option<bool>,
 }
 
-/// What must be sent before the first statement: BEGIN, if there is a transaction, and the workspace.
-pub(super) struct Begin {
-    pub(super) transaction: Option<&'static str>,
-    pub(super) set_workspace: Statement,
-    pub(super) setting: String,
+/// What must be sent before the first statement.
+pub(super) enum Begin {
+    /// BEGIN and the settings of the transaction, and whether it commits asynchronously; `None` if it only reads.
+    Transaction { statements: String, commits: Option<bool> },
+    /// The workspace of a bare read.
+    Read { set_workspace: Statement, setting: String, known: Arc<ConnectionSettings> },
 }
 
 impl Begin {
     async fn send(self, client: &Object) -> Result<()> {
-        let set = [&self.setting as &(dyn ToSql + Sync)];
-        let set = client.query(&self.set_workspace, &set);
-        if let Some(begin) = self.transaction {
-            try_join(client.batch_execute(begin), set).await?;
-        } else {
-            set.await?;
+        match self {
+            Self::Transaction { statements, .. } => Ok(client.batch_execute(&statements).await?),
+            Self::Read { set_workspace, setting, known } => {
+                client.query(&set_workspace, &[&setting as &(dyn ToSql + Sync)]).await?;
+                known.confirm(client, setting);
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 
 impl PostgresSession {
-    pub(super) fn new(client: Object, begin: Begin, traffic: Arc<TrafficCounter>) -> Self {
+    pub(super) fn new(client: Object, begin: Option<Begin>, counters: Arc<StatementCounters>) -> Self {
+        let commits = match &begin {
+            Some(Begin::Transaction { commits, .. }) => *commits,
+            _ => None,
+        };
         Self {
             client: Some(client),
-            begin: Some(begin),
+            begin,
+            counters,
+            commits,
             open: false,
             pipeline: Vec::new(),
             increments: Vec::new(),
             defers_increments: false,
-            traffic,
         }
     }
 
@@ -83,7 +94,7 @@ impl PostgresSession {
         work: impl AsyncFnOnce(&Object, &[Statement]) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
         let begin = self.begin.take();
-        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
+        self.open |= matches!(begin, Some(Begin::Transaction { .. }));
         let pipeline = std::mem::take(&mut self.pipeline);
         let client = self.client()?;
         let mut ready = Vec::with_capacity(pipeline.len());
@@ -94,8 +105,7 @@ impl PostgresSession {
         for sql in texts {
             statements.push(client.prepare_cached(sql).await?);
         }
-        let before = begin.as_ref().map_or(0, |begin| 1 + usize::from(begin.transaction.is_some()));
-        self.traffic.add(before + ready.len() + statements.len());
+        self.counters.sent(usize::from(begin.is_some()) + ready.len() + statements.len());
         let work = async { Ok(work(client, &statements).await?) };
         match (begin, ready.is_empty()) {
             (None, true) => work.await,
@@ -151,7 +161,7 @@ impl PostgresSession {
             return Ok(());
         }
         self.pipeline.clear();
-        self.traffic.add(2);
+        self.counters.sent(2);
         Ok(self.client()?.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
 
@@ -207,7 +217,7 @@ impl PostgresSession {
 
     pub(in crate::sql) async fn batch(&mut self, sql: &str) -> Result<()> {
         self.run("SELECT 1", &[]).await?;
-        self.traffic.add(1);
+        self.counters.sent(1);
         Ok(self.client()?.batch_execute(sql).await?)
     }
 
@@ -220,8 +230,11 @@ impl PostgresSession {
             // In one round trip: after a failed statement, this COMMIT is a rollback.
             self.run("COMMIT", &[]).await?;
         } else if self.open {
-            self.traffic.add(1);
+            self.counters.sent(1);
             self.client()?.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
+        }
+        if let Some(asynchronously) = self.commits.filter(|_| commit && self.open) {
+            self.counters.committed(asynchronously);
         }
         self.pipeline.clear();
         self.open = false;

@@ -1,0 +1,189 @@
+//! What a message to another server costs on PostgreSQL, and the counters that it only adds to.
+
+use model::{Limit, Plan, sending::OutboundMode};
+use operations::{Outbound, sending::worker};
+use serde_json::{Value, json};
+use store::{StatementCounts, faults::Moment};
+use testkit::{Caller, Engine, Hop, Server, ServerOptions, both_engines};
+
+use super::{
+    delivery::{mail, server, states},
+    mails::Inbox,
+};
+
+/// Statements of one message to one recipient elsewhere, from the call until its attempt is recorded.
+const MAX_STATEMENTS: u64 = 35;
+
+fn counts(server: &Server) -> StatementCounts {
+    server.app.db().statement_counts().unwrap()
+}
+
+/// Sends a message, and delivers it as the worker does after a wake-up.
+async fn send_and_deliver(server: &Server, inbox: &Inbox) -> String {
+    let at_once = inbox.key.with("prefer", "respond-async");
+    let sent = at_once.post(&format!("{}/emails", inbox.path), mail("a@remote.test")).await.ok();
+    let round = worker::run_round(&server.app).await.unwrap();
+    for task in round.tasks {
+        task.await.unwrap();
+    }
+    sent["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_message_takes_few_statements() {
+    let (server, hop) = server(Engine::Postgres, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    // Statements are prepared, and credits are charged ahead.
+    for _ in 0..3 {
+        send_and_deliver(&server, &inbox).await;
+    }
+    let mut cheapest: Option<StatementCounts> = None;
+    for _ in 0..5 {
+        let before = counts(&server);
+        let id = send_and_deliver(&server, &inbox).await;
+        let cost = counts(&server).since(&before);
+        assert_eq!(states(&inbox, &id).await.0, "sent");
+        // Now and then the key of the caller is looked up again, or an advance of credits has run out.
+        if cheapest.is_none_or(|cheapest| cost.statements < cheapest.statements) {
+            cheapest = Some(cost);
+        }
+    }
+    assert_eq!(hop.handovers().len(), 8);
+    let cost = cheapest.unwrap();
+    println!("{cost:?}");
+    assert!(cost.statements <= MAX_STATEMENTS, "{cost:?}");
+    // The message, its claim and its attempt.
+    assert!(cost.commits <= 3, "{cost:?}");
+}
+
+/// The worker reads the queue once for several messages, and not again after each of them.
+#[tokio::test]
+async fn messages_that_are_due_together_are_claimed_together() {
+    let (server, _hop) = server(Engine::Postgres, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    let at_once = inbox.key.with("prefer", "respond-async");
+    for _ in 0..4 {
+        at_once.post(&format!("{}/emails", inbox.path), mail("a@remote.test")).await.ok();
+    }
+    let before = counts(&server);
+    let round = worker::run_round(&server.app).await.unwrap();
+    let cost = counts(&server).since(&before);
+    assert_eq!((cost.commits, round.tasks.len()), (1, 4), "{cost:?}");
+    assert!(cost.statements <= 5, "{cost:?}");
+    for task in round.tasks {
+        task.await.unwrap();
+    }
+    let round = worker::run_round(&server.app).await.unwrap();
+    assert!(round.tasks.is_empty() && round.next_due_at.is_none());
+}
+
+/// The worker knows when a message is due next that it has deferred.
+#[both_engines]
+async fn a_deferred_message_is_due_later(engine: Engine) {
+    let (server, hop) = server(engine, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    hop.answer("a@remote.test", operations::ports::HandoverOutcome::Deferred("450 4.2.0 Later".to_owned()));
+    send_and_deliver(&server, &inbox).await;
+    let round = worker::run_round(&server.app).await.unwrap();
+    assert!(round.tasks.is_empty());
+    assert!(round.next_due_at.is_some_and(|at| at > server.clock.now()), "{:?}", round.next_due_at);
+}
+
+async fn figures(caller: &Caller, workspace: &model::WorkspaceId) -> (Value, Value) {
+    let email = caller.get(&format!("/api/v1/workspaces/{workspace}/usage/email")).await.ok();
+    let history = caller.get(&format!("/api/v1/workspaces/{workspace}/usage/history?days=1")).await.ok();
+    (email["used"].clone(), history["days"][0]["mails_out"].clone())
+}
+
+/// Additions to counters are counted once: before they are folded, after that, and when a node dies meanwhile.
+#[both_engines]
+async fn a_counter_is_exact_whenever_a_fold_is_cut_off(engine: Engine) {
+    let (server, _hop) = server(engine, OutboundMode::Sandbox).await;
+    let inbox = Inbox::new(&server).await;
+    for _ in 0..3 {
+        inbox.post("emails", mail("a@remote.test")).await.ok();
+    }
+    let expected = (json!(3), json!(3));
+    assert_eq!(figures(&inbox.key, &inbox.workspace).await, expected);
+    if engine == Engine::Postgres {
+        assert!(server.app.meter().commit().await);
+        for moment in [Moment::BeforeCommit, Moment::AfterCommit] {
+            let node =
+                server.another_node(ServerOptions { background: false, ..ServerOptions::default() }).await;
+            node.app.db().crash_at(1, moment);
+            assert!(operations::counters::fold(&node.app).await.is_err());
+            assert!(node.app.db().has_crashed());
+            assert_eq!(figures(&inbox.key, &inbox.workspace).await, expected, "{moment:?}");
+        }
+        inbox.post("emails", mail("a@remote.test")).await.ok();
+        assert_eq!(operations::counters::fold(&server.app).await.unwrap(), 2);
+        assert_eq!(figures(&inbox.key, &inbox.workspace).await, (json!(4), json!(4)));
+    }
+    assert_eq!(operations::counters::fold(&server.app).await.unwrap(), 0);
+}
+
+/// However many send at once, and while counters are folded, no more are sent in a month than the plan allows.
+#[both_engines]
+async fn a_month_is_exact_under_racing_sends(engine: Engine) {
+    let options = |seed| {
+        let mut options = ServerOptions {
+            outbound: Outbound::new(OutboundMode::Sandbox),
+            next_hop: Some(Hop::default()),
+            seed,
+            ..ServerOptions::default()
+        };
+        options.plans.developer.mails_per_month = Limit::of(40);
+        options
+    };
+    let one = Server::with(engine, options(1)).await;
+    let two = if engine == Engine::Postgres { Some(one.another_node(options(2)).await) } else { None };
+    let tenant = one.tenant(Plan::Developer).await;
+    let mut paths = Vec::new();
+    for _ in 0..2 {
+        let made = tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+        paths.push(format!("/api/v1/mailboxes/{}/emails", made["id"].as_str().unwrap()));
+    }
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let node = two.as_ref().filter(|_| number % 2 == 0).unwrap_or(&one);
+        let (key, path) = (node.key(tenant.key.secret()), paths[number / 2 % 2].clone());
+        calls.spawn(async move { key.post(&path, mail("a@remote.test")).await.status });
+        if number % 20 == 0 {
+            let app = node.app.clone();
+            calls.spawn(async move {
+                operations::counters::fold(&app).await.unwrap();
+                0
+            });
+        }
+    }
+    let statuses = calls.join_all().await;
+    let sent = statuses.iter().filter(|status| **status == 202).count();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!((sent, refused), (40, 160), "{statuses:?}");
+    assert_eq!(figures(&tenant.key, &tenant.workspace).await, (json!(40), json!(40)));
+}
+
+/// Messages that share a commit fail alone: one of a deleted mailbox does not take the others with it.
+#[both_engines]
+async fn messages_of_one_mailbox_share_commits(engine: Engine) {
+    let (server, hop) = server(engine, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    let at_once = inbox.key.with("prefer", "respond-async");
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (key, path) = (at_once.clone(), format!("{}/emails", inbox.path));
+        // Every fourth repeats the key of the one before it.
+        let key = key.with("idempotency-key", &format!("k{}", number - i32::from(number % 4 == 3)));
+        calls.spawn(async move {
+            let answer = key.post(&path, mail("a@remote.test")).await;
+            (answer.status, answer.status < 300)
+        });
+    }
+    let answers = calls.join_all().await;
+    let accepted = answers.iter().filter(|(_, accepted)| *accepted).count();
+    assert!(answers.iter().all(|(status, _)| matches!(status, 202 | 409)), "{answers:?}");
+    worker::run_due(&server.app).await.unwrap();
+    // A repeated key is answered with the first message, or is refused while that runs.
+    assert_eq!(hop.handovers().len(), 30, "{accepted} accepted");
+    assert_eq!(figures(&inbox.key, &inbox.workspace).await, (json!(30), json!(30)));
+}
