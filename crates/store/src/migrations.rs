@@ -93,6 +93,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0028_search_merges.sql"),
     },
     Migration { version: 29, name: "search marks", sql: include_str!("../migrations/0029_search_marks.sql") },
+    Migration {
+        version: 30,
+        name: "search storage",
+        sql: include_str!("../migrations/0030_search_storage.sql"),
+    },
 ];
 
 /// Any number that nothing else in the database uses.
