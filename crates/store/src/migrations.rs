@@ -94,6 +94,11 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 29, name: "search marks", sql: include_str!("../migrations/0029_search_marks.sql") },
     Migration {
+        version: 30,
+        name: "search storage",
+        sql: include_str!("../migrations/0030_search_storage.sql"),
+    },
+    Migration {
         version: 31,
         name: "counter additions",
         sql: include_str!("../migrations/0031_counter_additions.sql"),

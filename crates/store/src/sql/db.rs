@@ -249,8 +249,16 @@ impl Db {
             return alone(item).await;
         }
         let items = [&item].into_iter().chain(others.iter().map(|other| &other.item)).cloned().collect();
-        let written = self.typed(Mode::BatchWrite, Scope::System, SingleRunWork::new(write(items))).await;
-        match written {
+        let work = Box::new(SingleRunWork::<SystemTx, Vec<T>, E, F>::new(write(items)));
+        let done = self.perform(Mode::BatchWrite, Scope::System, work).await;
+        if matches!(done, Err(Error::Overloaded)) {
+            // Each alone would wait just as long, and the next ones behind it.
+            for other in others {
+                other.finish(Err(Error::Overloaded.into()));
+            }
+            return Err(Error::Overloaded.into());
+        }
+        match outcome_of::<SingleRunWork<SystemTx, Vec<T>, E, F>>(done) {
             Ok(values) if values.len() == others.len() + 1 => {
                 let mut values = values.into_iter();
                 let own = values.next();
@@ -260,6 +268,7 @@ impl Db {
                 own.ok_or_else(|| Error::Internal("a batch without a value".into()).into())
             }
             Ok(_) => Err(Error::Internal("a batch without a value for each".into()).into()),
+            // Should the commit have succeeded unnoticed, these fail: the same items cannot be stored twice.
             Err(_) => {
                 let own = alone(item).await;
                 for other in others {

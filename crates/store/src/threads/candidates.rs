@@ -344,10 +344,13 @@ mod tests {
     fn the_newest_thread_with_a_subject_is_joined_stored_or_not() {
         let stored = || stored(&[(1, "old", day(5)), (2, "old", day(5))], 9);
         let begins = (hints(&[1], Some(8)), day(6));
-        let joins = |at: i64| (hints(&[2], Some(9)), day(at));
-        assert_eq!(threads(stored(), &[begins.clone(), joins(7), joins(8)]), all(&["new 0", "old", "old"]));
+        let joins = |id: u8, at: i64| (hints(&[id], Some(9)), day(at));
+        assert_eq!(
+            threads(stored(), &[begins.clone(), joins(2, 7), joins(3, 8)]),
+            all(&["new 0", "old", "old"])
+        );
         // One that another message has made newer than a message may join hides those that were not looked up.
-        assert_eq!(threads(stored(), &[begins, joins(35), joins(4)])[2], None);
+        assert_eq!(threads(stored(), &[begins, joins(2, 35), joins(3, 4)])[2], None);
     }
 
     #[test]

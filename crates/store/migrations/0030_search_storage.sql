@@ -1,0 +1,2 @@
+-- The words of a message hardly become smaller by compression, which took longer than everything else about them.
+-- only postgres: ALTER TABLE email_text ALTER COLUMN words SET STORAGE EXTERNAL;
