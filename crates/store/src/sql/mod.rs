@@ -23,8 +23,10 @@ mod outgoing_wakes;
 mod postgres;
 mod readers;
 mod scope;
+mod select;
 mod session;
 mod sqlite;
+mod traffic;
 mod transaction;
 mod value;
 mod wake;
@@ -36,6 +38,8 @@ pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
     location::DatabaseLocation,
+    select::{AnySelect, Select},
+    traffic::Traffic,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, wait_for_wake},

@@ -1,7 +1,7 @@
 //! PostgreSQL: a small pool, prepared statements, and row-level security as a second check.
 //!
-//! The workspace is passed to the server in a session variable. That statement and BEGIN are pipelined with the first
-//! real one, so they cost no round trip of their own.
+//! The workspace is passed to the server in a variable of the transaction. That statement and BEGIN are pipelined with
+//! the first real one, and nobody waits for the COMMIT of a read, so they cost no round trip of their own.
 
 pub(super) mod session;
 pub(super) mod tls;
@@ -82,10 +82,9 @@ impl PostgresEngine {
     ) -> Result<Box<dyn Work>> {
         let done = async {
             match mode {
-                Mode::Write => self.transaction(scope, BEGIN, &mut *work).await,
+                Mode::Write => self.write(scope, &mut *work).await,
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
-                Mode::Read => self.read(scope, &mut *work).await,
-                Mode::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
+                Mode::Read | Mode::Snapshot => self.read(scope, &mut *work).await,
             }
         };
         self.listener.unless_down(done).await?;
@@ -98,7 +97,7 @@ impl PostgresEngine {
         let mut turn = self.groups.join(key).await?;
         let mut open = match turn.take() {
             Some(open) => open,
-            None => OpenGroup::new(self.begin(Scope::System, Some(BEGIN)).await?),
+            None => OpenGroup::new(self.begin(Scope::System, false).await?),
         };
         // If this fails the connection is broken: the whole group fails with it.
         let succeeded = in_savepoint(&mut open.tx, work).await?;
@@ -115,8 +114,8 @@ impl PostgresEngine {
         }
     }
 
-    async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, Some(begin)).await?;
+    async fn write(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, false).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
         // Failed work carries its own error.
@@ -136,18 +135,17 @@ impl PostgresEngine {
     }
 
     async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, None).await?;
+        let mut tx = self.begin(scope, true).await?;
         work.run(&mut tx).await;
+        // The session ends its transaction when it is dropped.
         Ok(())
     }
 
-    /// Takes a connection from the pool, to start a transaction with the given statement or to read without one.
-    async fn begin(&self, scope: Scope, transaction: Option<&'static str>) -> Result<SystemTx> {
+    /// Takes a connection from the pool, for a transaction that starts with the first statement.
+    async fn begin(&self, scope: Scope, is_read: bool) -> Result<SystemTx> {
         let client = self.pool.get().await?;
-        let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
-        let set_workspace = client.prepare_cached(set_workspace).await?;
-        let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session = PostgresSession::new(client, begin);
+        let begin = Begin::new(if is_read { BEGIN_READ } else { BEGIN }, scope.setting());
+        let session = PostgresSession::new(client, begin, is_read);
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
 
@@ -158,11 +156,7 @@ impl PostgresEngine {
 
 const BEGIN: &str = "BEGIN";
 /// Every statement of the transaction sees the snapshot of the first one.
-const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-// A transaction sets the variable for itself; a bare read sets it for the session, and the next user sets it again.
-const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
-const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Runs work in a savepoint that is rolled back when it fails, and returns whether it succeeded. Fails itself when the
 /// connection is broken.

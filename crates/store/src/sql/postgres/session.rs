@@ -2,13 +2,17 @@
 //! increments deferred to the end.
 
 use deadpool_postgres::Object;
-use futures_util::future::{try_join, try_join_all, try_join3};
+use futures_util::{
+    FutureExt,
+    future::{try_join, try_join_all, try_join3},
+};
 use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
     error::{Error, Result},
     sql::{
         deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
+        traffic::Traffic,
         value::{Cells, Param, ReadRow, Row},
     },
 };
@@ -24,6 +28,8 @@ pub(in crate::sql) struct PostgresSession {
     client: Option<Object>,
     /// What must be sent before the first statement.
     begin: Option<Begin>,
+    /// Whether the transaction only reads, so that nothing depends on how it ends.
+    is_read: bool,
     /// Whether a transaction is open on the server.
     open: bool,
     /// Statements to send with the next one.
@@ -34,31 +40,33 @@ pub(in crate::sql) struct PostgresSession {
     pub(super) defers_increments: bool,
 }
 
-/// What must be sent before the first statement: BEGIN, if there is a transaction, and the workspace.
+/// What must be sent before the first statement: the start of the transaction, and the workspace that row-level
+/// security compares with, for this transaction only. A pooled connection, ours or one behind a pooler, keeps nothing
+/// of it for the next user.
 pub(super) struct Begin {
-    pub(super) transaction: Option<&'static str>,
-    pub(super) set_workspace: Statement,
-    pub(super) setting: String,
+    sql: String,
 }
 
 impl Begin {
+    pub(super) fn new(transaction: &str, workspace: &str) -> Self {
+        let workspace = workspace.replace('\\', r"\\").replace('\'', "''");
+        Self { sql: format!("{transaction}; SET LOCAL mailbox.workspace = E'{workspace}'") }
+    }
+
     async fn send(self, client: &Object) -> Result<()> {
-        let set = [&self.setting as &(dyn ToSql + Sync)];
-        let set = client.query(&self.set_workspace, &set);
-        if let Some(begin) = self.transaction {
-            try_join(client.batch_execute(begin), set).await?;
-        } else {
-            set.await?;
-        }
-        Ok(())
+        Ok(client.batch_execute(&self.sql).await?)
     }
 }
 
+/// A prepared statement with its parameters.
+type ReadyStatement<'a> = (Statement, Vec<Param<'a>>);
+
 impl PostgresSession {
-    pub(super) fn new(client: Object, begin: Begin) -> Self {
+    pub(super) fn new(client: Object, begin: Begin, is_read: bool) -> Self {
         Self {
             client: Some(client),
             begin: Some(begin),
+            is_read,
             open: false,
             pipeline: Vec::new(),
             increments: Vec::new(),
@@ -66,22 +74,32 @@ impl PostgresSession {
         }
     }
 
-    /// Runs `work`, pipelined after what must precede it.
+    fn client(&self) -> Result<&Object> {
+        self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))
+    }
+
+    /// Runs `work` for prepared statements, pipelined after what must precede it.
     async fn with_begin<T>(
         &mut self,
-        sql: &str,
-        work: impl AsyncFnOnce(&Object, &Statement) -> Result<T, tokio_postgres::Error>,
+        statements: &[&str],
+        work: impl AsyncFnOnce(&Object, &[Statement]) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
-        let begin = self.begin.take();
-        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
-        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         let pipeline = std::mem::take(&mut self.pipeline);
         let mut ready = Vec::with_capacity(pipeline.len());
+        let mut prepared = Vec::with_capacity(statements.len());
+        let client = self.client()?;
         for statement in &pipeline {
-            ready.push((client.prepare_cached(&statement.sql).await?, statement.params()));
+            ready.push((prepare(client, &statement.sql).await?, statement.params()));
         }
-        let statement = client.prepare_cached(sql).await?;
-        let work = async { Ok(work(client, &statement).await?) };
+        for sql in statements {
+            prepared.push(prepare(client, sql).await?);
+        }
+        // Only now, so that no error leaves a transaction that is thought to have begun.
+        let begin = self.begin.take();
+        self.open |= begin.is_some();
+        let client = self.client()?;
+        Traffic { statements: ready.len() + statements.len(), round_trips: 1 }.record();
+        let work = async { Ok(work(client, &prepared).await?) };
         match (begin, ready.is_empty()) {
             (None, true) => work.await,
             (Some(begin), true) => Ok(try_join(begin.send(client), work).await?.1),
@@ -128,13 +146,13 @@ impl PostgresSession {
             return Ok(());
         }
         self.pipeline.clear();
-        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
-        Ok(client.batch_execute("ROLLBACK TO job; RELEASE job").await?)
+        Traffic { statements: 2, round_trips: 1 }.record();
+        Ok(self.client()?.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
 
     pub(in crate::sql) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         let params = dynamic(params);
-        self.with_begin(sql, async |client, statement| client.execute(statement, &params).await).await
+        self.with_begin(&[sql], async |client, prepared| client.execute(&prepared[0], &params).await).await
     }
 
     /// Runs a query and reads its rows.
@@ -145,15 +163,31 @@ impl PostgresSession {
         read: ReadRow<'_>,
     ) -> Result<()> {
         let params = dynamic(params);
-        let rows =
-            self.with_begin(sql, async |client, statement| client.query(statement, &params).await).await?;
+        let rows = self
+            .with_begin(&[sql], async |client, prepared| client.query(&prepared[0], &params).await)
+            .await?;
         rows.iter().try_for_each(|row| read(&mut Row { cells: Cells::Postgres(row), next: 0 }))
+    }
+
+    /// Runs queries in one round trip, and returns the rows of each.
+    pub(in crate::sql) async fn rows_of_all(
+        &mut self,
+        queries: &[(String, Vec<Param<'_>>)],
+    ) -> Result<Vec<Vec<tokio_postgres::Row>>> {
+        let statements: Vec<&str> = queries.iter().map(|(sql, _)| sql.as_str()).collect();
+        self.with_begin(&statements, async |client, prepared| {
+            let query = async |(statement, (_, params)): (&Statement, &(String, Vec<Param<'_>>))| {
+                client.query(statement, &dynamic(params)).await
+            };
+            try_join_all(prepared.iter().zip(queries).map(query)).await
+        })
+        .await
     }
 
     pub(in crate::sql) async fn batch(&mut self, sql: &str) -> Result<()> {
         self.run("SELECT 1", &[]).await?;
-        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
-        Ok(client.batch_execute(sql).await?)
+        Traffic { statements: 1, round_trips: 1 }.record();
+        Ok(self.client()?.batch_execute(sql).await?)
     }
 
     pub(super) async fn finish(&mut self, commit: bool) -> Result<()> {
@@ -169,6 +203,7 @@ impl PostgresSession {
         } else if let Some(client) = &self.client
             && self.open
         {
+            Traffic { statements: 1, round_trips: 1 }.record();
             client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         }
         self.pipeline.clear();
@@ -177,11 +212,20 @@ impl PostgresSession {
     }
 }
 
+/// A prepared statement of this connection, which keeps it.
+async fn prepare(client: &Object, sql: &str) -> Result<Statement> {
+    let known = client.statement_cache.size();
+    let statement = client.prepare_cached(sql).await?;
+    if client.statement_cache.size() > known {
+        Traffic { statements: 0, round_trips: 1 }.record();
+    }
+    Ok(statement)
+}
+
 /// Sends statements without waiting for the one before.
-async fn send_all(client: &Object, ready: &[(Statement, Vec<Param<'_>>)]) -> Result<()> {
-    let send = async |(statement, params): &(Statement, Vec<Param<'_>>)| {
-        client.execute(statement, &dynamic(params)).await
-    };
+async fn send_all(client: &Object, ready: &[ReadyStatement<'_>]) -> Result<()> {
+    let send =
+        async |(statement, params): &ReadyStatement<'_>| client.execute(statement, &dynamic(params)).await;
     try_join_all(ready.iter().map(send)).await?;
     Ok(())
 }
@@ -192,10 +236,15 @@ fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 
 impl Drop for PostgresSession {
     fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
         // The next user of the connection must not get a half-finished transaction.
-        if self.open
-            && let Some(client) = self.client.take()
-        {
+        let Some(client) = self.client.take() else { return };
+        if self.is_read {
+            // Sent before anything of the next user; nobody has to wait for the response.
+            let _ = client.batch_execute("COMMIT").now_or_never();
+        } else {
             drop(Object::take(client));
         }
     }
