@@ -3,6 +3,7 @@
 //! The workspace is passed to the server in a variable of the transaction. That statement and BEGIN are pipelined with
 //! the first real one, and nobody waits for the COMMIT of a read, so they cost no round trip of their own.
 
+mod requirements;
 pub(super) mod session;
 pub(super) mod tls;
 
@@ -63,7 +64,9 @@ impl PostgresEngine {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
-        drop(pool.get().await?);
+        let first = pool.get().await.map_err(|error| requirements::connection_fault(&config, error))?;
+        requirements::check(&first).await?;
+        drop(first);
         Ok(Self {
             pool,
             listener: Listener::start(config),
