@@ -3,6 +3,8 @@
 mod blobs;
 mod groups;
 mod migrations;
+mod requirements;
+mod round_trips;
 mod statements;
 mod tenancy;
 mod upkeep;

@@ -61,15 +61,14 @@ impl BareHandler {
 
 async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> Response {
     let read = async move |tx: &mut Tx| {
-        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
-            return Ok(None);
-        };
+        let named = MailboxName::PublicId(mailbox);
         let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
         let limit = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
-        let records = emails::list(tx, &id, &filter, sort, None, 0, limit).await?;
-        let total = emails::count(tx, &id, &filter).await?;
-        Ok::<_, store::Error>(Some((records, total)))
+        let mut records = emails::select_list((&named).into(), &filter, sort, None, 0, limit);
+        let mut total = emails::select_total(&named, &filter);
+        tx.select(&mut [&mut total, &mut records]).await?;
+        Ok::<_, store::Error>(total.row().map(|total| (records.rows(), total.figure)))
     };
     let Ok(Some((mut records, total_count))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -102,10 +101,16 @@ async fn thread(
     Path((mailbox, thread)): Path<(String, ThreadId)>,
 ) -> Response {
     let read = async move |tx: &mut Tx| {
-        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+        let named = MailboxName::PublicId(mailbox);
+        let mut about = mailboxes::select_with_folder(&named, None);
+        let mut records =
+            emails::select_thread_end((&named).into(), &thread, None, Some(now()), MAX_IN_THREAD);
+        tx.select(&mut [&mut about, &mut records]).await?;
+        if about.row().is_none() {
             return Ok(None);
-        };
-        let records = emails::list_thread_end(tx, &id, &thread, None, Some(now()), MAX_IN_THREAD).await?;
+        }
+        let mut records = records.rows();
+        records.reverse();
         let ids: Vec<&str> = records.iter().map(|record| record.content_id.as_str()).collect();
         let contents = contents::find_views::<ReadableContent>(tx, &ids).await?;
         Ok::<_, store::Error>(Some((records, contents)))

@@ -53,6 +53,13 @@ fn times_of(what: &str, fields: Range<usize>) -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
+/// The process that started a process.
+pub(crate) fn parent_of(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name there is a state, and then the parent.
+    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
+}
+
 /// The CPU time of the calling thread so far.
 pub(crate) fn thread_cpu() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

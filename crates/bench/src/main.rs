@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod bare;
+mod bare_postgres;
 mod console;
 mod emails;
 mod fill;
@@ -19,6 +20,7 @@ mod measured_store;
 mod messages;
 mod options;
 mod postfix;
+mod postgres_cost;
 mod program;
 mod read;
 mod reads;
@@ -35,6 +37,7 @@ mod start;
 mod stats;
 mod turns;
 mod wait;
+mod wire;
 mod write;
 
 use std::process::ExitCode;
@@ -68,7 +71,7 @@ async fn run(options: &Options) -> bool {
     let mut all: Vec<Figure> = Vec::new();
     for measurement in &options.measurements {
         eprintln!("== {}: {}", measurement.name(), measurement.title());
-        let figures = match measurement {
+        let mut figures = match measurement {
             Measurement::Read => read::measure(options).await,
             Measurement::Reads => reads::measure(options).await,
             Measurement::Write => write::measure(options).await,
@@ -86,6 +89,11 @@ async fn run(options: &Options) -> bool {
             Measurement::Relay => relay::measure(options).await,
             Measurement::Schedules => schedules::measure(options).await,
         };
+        figures.extend(match measurement {
+            Measurement::Import => postgres_cost::measure_import(options).await,
+            Measurement::Receive => postgres_cost::measure_receive(options).await,
+            _ => Vec::new(),
+        });
         report::save(*measurement, &figures);
         all.extend(figures);
     }

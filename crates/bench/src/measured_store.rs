@@ -117,7 +117,18 @@ async fn query(sql: &str) -> Option<String> {
 }
 
 async fn try_query(sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
-    let (client, connection) = tokio_postgres::connect(&server_url(), NoTls).await?;
+    try_query_at(&server_url(), sql).await
+}
+
+/// Runs a statement on the server as its administrator, and returns the first column of its first row.
+pub(crate) async fn administer(sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
+    let url = std::env::var("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER")
+        .expect("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER names the server: run scripts/bench");
+    try_query_at(&url, sql).await
+}
+
+async fn try_query_at(url: &str, sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let connection = tokio::spawn(connection);
     let messages = client.simple_query(sql).await?;
     drop(client);

@@ -14,13 +14,10 @@ use axum::{
     routing::get,
 };
 use model::WorkspaceId;
-use store::{
-    Db, labels,
-    mailboxes::{self, MailboxName},
-};
+use store::{DatabaseLocation, Db, labels, mailboxes::MailboxName};
 
 use crate::{
-    fill,
+    bare_postgres, fill,
     load::{Connection, Load},
     measured_store::MeasuredStore,
     options::{Options, ReadSide},
@@ -33,6 +30,10 @@ const CONNECTIONS: usize = 32;
 /// The maximum of a mailbox.
 const LABELS: usize = 20;
 const TARGET: Target = Target::AtLeast(0.70);
+const WHAT: &str = "metered read : bare handler";
+/// Against a handler that has no store either.
+const AGAINST_POSTGRES: &str = "keyed read : bare tokio-postgres handler";
+const POSTGRES_TARGET: Target = Target::AtLeast(0.60);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -43,22 +44,32 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
             let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
             turns::show_alone(load, options.requests).await;
         } else {
-            let comparison = Comparison {
-                what: "metered read : bare handler",
-                engine: *engine,
-                target: Some(TARGET),
-                measured: Side { name: "service", load: &sides.0 },
-                yardstick: Side { name: "bare", load: &sides.1 },
-            };
-            figures.push(comparison.run(options).await);
+            let comparisons = [
+                Some((WHAT, TARGET, &sides.1)),
+                sides.2.as_ref().map(|load| (AGAINST_POSTGRES, POSTGRES_TARGET, load)),
+            ];
+            for (what, target, yardstick) in comparisons.into_iter().flatten() {
+                if !options.wants(what) {
+                    continue;
+                }
+                let comparison = Comparison {
+                    what,
+                    engine: *engine,
+                    target: Some(target),
+                    measured: Side { name: "service", load: &sides.0 },
+                    yardstick: Side { name: "bare", load: yardstick },
+                };
+                figures.push(comparison.run(options).await);
+            }
         }
         store.remove().await;
     }
     figures
 }
 
-/// The loads of both sides, after checking that their responses are equal.
-async fn prepare(store: &MeasuredStore) -> (Load, Load) {
+/// The loads of both sides, and on PostgreSQL of a handler without a store, after checking that their responses are
+/// equal.
+async fn prepare(store: &MeasuredStore) -> (Load, Load, Option<Load>) {
     let service = Service::open(store).await;
     let (db, workspace) = (service.app.db().clone(), service.workspace.clone());
     let mailbox = fill::add_mailboxes(&db, &workspace, 1).await.remove(0);
@@ -71,16 +82,23 @@ async fn prepare(store: &MeasuredStore) -> (Load, Load) {
         )
     };
     let ours = service.listen().await;
-    let bare = service::listen(bare_router(db, workspace)).await;
+    let bare = service::listen(bare_router(db, workspace.clone())).await;
+    let on_postgres = matches!(store.location, DatabaseLocation::Postgres(_));
+    let barest = if on_postgres {
+        Some(service::listen(bare_postgres::router(store, workspace).await).await)
+    } else {
+        None
+    };
     let mut answers = Vec::new();
-    for address in [ours, bare] {
+    for address in [ours, bare].into_iter().chain(barest) {
         let answer = Connection::open(address).await.ask(&request(address)).await;
         assert_eq!(answer.0, 200, "{}", String::from_utf8_lossy(&answer.1));
         answers.push(answer.1);
     }
-    assert_eq!(answers[0], answers[1], "both sides send the same body");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "all sides send the same body");
     assert_eq!(answers[0].windows(6).filter(|window| window == b"\"slug\"").count(), LABELS);
-    (Load::of_one(ours, CONNECTIONS, request(ours)), Load::of_one(bare, CONNECTIONS, request(bare)))
+    let load = |address| Load::of_one(address, CONNECTIONS, request(address));
+    (load(ours), load(bare), barest.map(load))
 }
 
 /// The baseline.
@@ -95,13 +113,7 @@ async fn list_labels(
     Path(mailbox): Path<String>,
 ) -> Response {
     let found = db
-        .read(&workspace, async move |tx| {
-            let named = MailboxName::PublicId(mailbox);
-            match mailboxes::find_id(tx, &named).await? {
-                Some(id) => labels::list(tx, &id).await.map(Some),
-                None => Ok::<_, store::Error>(None),
-            }
-        })
+        .read(&workspace, async move |tx| labels::list_named(tx, &MailboxName::PublicId(mailbox)).await)
         .await;
     match found.map(|labels| labels.map(|labels| serde_json::to_vec(&labels))) {
         Ok(Some(Ok(body))) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),

@@ -15,12 +15,14 @@ use crate::{
     measured_store::{Engine, MeasuredStore},
     options::Options,
     postfix::Postfix,
+    postgres_cost,
     program::{self, Disk, RunningProgram},
     receive,
     report::{Figure, Target},
     send,
     service::Service,
     sink::Sink,
+    wire::Wire,
 };
 
 const CONNECTIONS: usize = 32;
@@ -35,10 +37,42 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let postfix = Postfix::relaying_to(sink.address).await;
     let mut figures = Vec::new();
     for engine in &options.engines {
-        figures.extend(measure_engine(*engine, &program, &postfix, &sink, options).await);
-        figures.push(measure_far(*engine, &program, options).await);
+        if NEAR.iter().any(|row| options.wants(row)) {
+            figures.extend(measure_engine(*engine, &program, &postfix, &sink, options).await);
+        }
+        if options.wants(FAR) {
+            figures.push(measure_far(*engine, &program, options).await);
+        }
+        if *engine == Engine::Postgres && options.wants(postgres_cost::SEND_STATEMENTS) {
+            figures.push(count_statements(&program, &sink).await);
+        }
     }
     figures
+}
+
+const NEAR: [&str; 2] = ["messages to a relay : a connection for each", "messages to a relay : Postfix"];
+const FAR: &str = "messages to a relay 20 ms away : a connection for each";
+/// Messages whose statements are counted.
+const COUNTED: u64 = 100;
+
+/// The statements of a message on PostgreSQL, from the request until it is sent, one message after the other.
+async fn count_statements(program: &Path, sink: &Sink) -> Figure {
+    let (store, key, mailbox) = prepare(Engine::Postgres).await;
+    let wire = Wire::start(&store).await;
+    let mut settings = relay_settings(sink);
+    settings.push(("DATABASE__URL", wire.url.clone()));
+    let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &settings).await;
+    let sender = Sender::of(store, running, &key, &mailbox, 1);
+    for _ in 0..COUNTED {
+        sender.send(sink, 1).await;
+    }
+    wire.take();
+    for _ in 0..COUNTED {
+        sender.send(sink, 1).await;
+    }
+    let traffic = wire.take();
+    sender.stop().await;
+    postgres_cost::statements_of_send(traffic, COUNTED)
 }
 
 /// The same messages to a distant relay, with pooled connections and with one for each message.
@@ -56,7 +90,7 @@ async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figur
     }
     pooled.stop().await;
     single.stop().await;
-    figure("messages to a relay 20 ms away : a connection for each", engine, (&speeds, &singles), 2.0)
+    figure(FAR, engine, (&speeds, &singles), 2.0)
 }
 
 fn figure(what: &'static str, engine: Engine, (speeds, yardstick): (&[f64], &[f64]), least: f64) -> Figure {
@@ -90,10 +124,7 @@ async fn measure_engine(
     }
     pooled.stop().await;
     single.stop().await;
-    [
-        figure("messages to a relay : a connection for each", engine, (&speeds, &singles), 2.0),
-        figure("messages to a relay : Postfix", engine, (&speeds, &postfixes), 1.0),
-    ]
+    [figure(NEAR[0], engine, (&speeds, &singles), 2.0), figure(NEAR[1], engine, (&speeds, &postfixes), 1.0)]
 }
 
 /// The program with the sink as its relay.
@@ -109,10 +140,21 @@ impl Sender {
         let mut settings = relay_settings(sink);
         settings.push(("OUTBOUND__MAILS_PER_CONNECTION", messages_per_connection.to_owned()));
         let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &settings).await;
-        let next_request = send::sends(running.address, &key, &mailbox, "emails", "ann@remote.test", "");
+        Self::of(store, running, &key, &mailbox, CONNECTIONS)
+    }
+
+    /// A program that is running, with so many connections to it.
+    fn of(
+        store: MeasuredStore,
+        running: RunningProgram,
+        key: &str,
+        mailbox: &str,
+        connections: usize,
+    ) -> Self {
+        let next_request = send::sends(running.address, key, mailbox, "emails", "ann@remote.test", "");
         let load = Load {
             address: running.address,
-            connections: CONNECTIONS,
+            connections,
             next_request,
             expected_status: 202,
             processes: Vec::new(),

@@ -64,6 +64,27 @@ impl Figure {
         }
     }
 
+    /// One value on PostgreSQL against another one, such as a limit.
+    pub(crate) fn single(
+        what: &'static str,
+        (unit, value, yardstick): (&'static str, f64, f64),
+        target: Option<Target>,
+    ) -> Self {
+        let ratio = value / yardstick;
+        let engine = Engine::Postgres.name();
+        Self {
+            what,
+            engine,
+            unit,
+            value,
+            yardstick,
+            ratio,
+            spread: (ratio, ratio),
+            target,
+            notes: Vec::new(),
+        }
+    }
+
     /// Milliseconds against a limit.
     pub(crate) fn within(what: &'static str, engine: Engine, milliseconds: &[f64], limit: f64) -> Self {
         let (least, most) = spread(milliseconds);

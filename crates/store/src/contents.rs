@@ -12,7 +12,7 @@ use model::Timestamp;
 
 pub use self::around::Around;
 use crate::{
-    FromRow, Param, Row, Tx,
+    AnySelect, FromRow, Row, Select, Tx,
     blobs::{self, BlobHash, SealedBlob},
     error::{Error, Result},
     sql::{LIST_LENGTH, list_params, list_placeholders},
@@ -233,15 +233,9 @@ fn insert_params(content: &ContentRecord, now: Timestamp) -> Vec<Param<'_>> {
     ]
 }
 
-/// All columns of a content.
-pub(crate) const ALL_COLUMNS: &str =
-    "content.id, content.size, coalesce(content.message, content.raw), content.headers,
-    content.body, content.body_blob, content.safe, content.safe_blob";
-
 /// Finds a content with all parts.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
-    let sql = format!("SELECT {ALL_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
-    tx.one(&sql, &[id.into()]).await
+    find_view(tx, id).await
 }
 
 /// A content as people read it: the body and the header block, without the message.
@@ -297,14 +291,18 @@ pub async fn find_view<T: ContentView>(tx: &mut Tx, id: &str) -> Result<Option<T
 
 /// Finds contents, in no order.
 pub async fn find_views<T: ContentView>(tx: &mut Tx, ids: &[&str]) -> Result<Vec<T>> {
+    let mut selects = select_views(ids);
+    tx.select(&mut selects.iter_mut().map(|select| select as &mut dyn AnySelect<'_>).collect::<Vec<_>>())
+        .await?;
+    Ok(selects.into_iter().flat_map(Select::rows).collect())
+}
+
+/// Selects contents, in no order.
+pub fn select_views<'a, T: ContentView>(ids: &[&'a str]) -> Vec<Select<'a, T>> {
     let (columns, list) = (T::COLUMNS, list_placeholders(2));
     let sql = format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({list})");
-    let mut found = Vec::with_capacity(ids.len());
-    for some in ids.chunks(LIST_LENGTH) {
-        let params: Vec<Param<'_>> = list_params(some.iter().copied(), "").collect();
-        found.extend(tx.all::<T>(&sql, &params).await?);
-    }
-    Ok(found)
+    let lists = ids.chunks(LIST_LENGTH).map(|some| list_params(some.iter().copied(), "").collect());
+    lists.map(|params| Select::new(sql.clone(), params)).collect()
 }
 
 /// The texts of a content, without the message.
@@ -329,6 +327,27 @@ impl ContentView for Texts {
     const COLUMNS: &'static str = "content.id,
         CASE WHEN content.safe IS NULL AND content.safe_blob IS NULL THEN content.body END, content.body_blob,
         content.safe, content.safe_blob";
+}
+
+/// The texts of a content, with the body also where the text for agents is another.
+#[derive(Clone, Debug)]
+pub struct BothTexts(pub Texts);
+
+impl FromRow for BothTexts {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Texts::from_row(row).map(Self)
+    }
+}
+
+impl ContentView for BothTexts {
+    const COLUMNS: &'static str =
+        "content.id, content.body, content.body_blob, content.safe, content.safe_blob";
+}
+
+impl ContentView for ContentRecord {
+    const COLUMNS: &'static str =
+        "content.id, content.size, coalesce(content.message, content.raw), content.headers,
+        content.body, content.body_blob, content.safe, content.safe_blob";
 }
 
 /// Deletes those of the given contents that no email and no queued message uses any more.
@@ -368,7 +387,8 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
 
 /// Contents after the given one, by rising id: for a scrubber.
 pub async fn list_after(tx: &mut Tx, after: &str, most: i64) -> Result<Vec<ContentRecord>> {
+    let columns = ContentRecord::COLUMNS;
     let sql =
-        format!("SELECT {ALL_COLUMNS} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
     tx.all(&sql, &[after.into(), most.into()]).await
 }

@@ -7,6 +7,8 @@ mod change;
 mod insert;
 pub(crate) mod list;
 pub(crate) mod record;
+mod thread;
+mod totals;
 
 use model::{EmailId, MailboxId, ThreadId, Timestamp};
 
@@ -17,10 +19,20 @@ pub use self::{
         move_to, release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
     insert::{NewEmail, insert, insert_all},
-    list::{EmailFilter, ListPosition, Sort, count, count_threaded, list, list_threaded, select},
+    list::{EmailFilter, ListPosition, Sort, list, select, select_list},
     record::{EmailRecord, NewAttachment, is_listed},
+    thread::{
+        ThreadedEmail, count_thread, list_thread_end, select_context, select_context_total, select_newest,
+        select_thread_end, select_thread_total, thread_senders,
+    },
+    totals::{count, select_newest_total, select_total},
 };
-use crate::{FromRow, Row, Tx, contents::ContentView, error::Result, mailboxes::MailboxName};
+use crate::{
+    FromRow, Row, Select, Tx,
+    contents::ContentView,
+    error::Result,
+    mailboxes::{MailboxKey, MailboxName},
+};
 
 /// Finds an email of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<EmailRecord>> {
@@ -31,6 +43,18 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
     .await
 }
 
+/// Selects an email of a mailbox.
+pub fn select_one<'a>(mailbox: MailboxKey<'a>, id: &'a EmailId) -> Select<'a, EmailRecord> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = {} AND email.id = $3",
+        mailbox.id()
+    );
+    Select::new(sql, vec![mailbox.param(), id.into()])
+}
+
+/// The folders whose names need no look-up.
+const SYSTEM_FOLDERS: &str = "'inbox', 'sent', 'draft', 'scheduled', 'archive', 'spam', 'trash'";
+
 /// An email with its mailbox and its content, found by a name of its mailbox: in one statement, since each may be a
 /// network round trip. `None` if any of the three is missing.
 pub async fn find_with_content<T: ContentView>(
@@ -40,7 +64,9 @@ pub async fn find_with_content<T: ContentView>(
 ) -> Result<Option<EmailWithContent<T>>> {
     let (name, content) = (mailbox.column(), T::COLUMNS);
     let sql = format!(
-        "SELECT mailbox.id, {COLUMNS}, {content} FROM mailbox
+        "SELECT mailbox.id, CASE WHEN email.folder_id NOT IN ({SYSTEM_FOLDERS}) THEN
+           (SELECT folder.name FROM folder WHERE folder.workspace_id = $1 AND folder.mailbox_id = mailbox.id
+            AND folder.id = email.folder_id) END, {COLUMNS}, {content} FROM mailbox
          JOIN email ON email.workspace_id = $1 AND email.mailbox_id = mailbox.id AND email.id = $3
          JOIN content ON content.workspace_id = $1 AND content.id = email.content_id
          WHERE mailbox.workspace_id = $1 AND mailbox.{name} = $2 AND mailbox.deleted_at IS NULL"
@@ -52,6 +78,8 @@ pub async fn find_with_content<T: ContentView>(
 pub struct EmailWithContent<T> {
     /// Its mailbox.
     pub mailbox: MailboxId,
+    /// The name of its folder, unless that is one that every mailbox has.
+    pub folder_name: Option<String>,
     /// The email.
     pub email: EmailRecord,
     /// Its content.
@@ -60,7 +88,8 @@ pub struct EmailWithContent<T> {
 
 impl<T: ContentView> FromRow for EmailWithContent<T> {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { mailbox: row.next()?, email: EmailRecord::from_row(row)?, content: T::from_row(row)? })
+        let (mailbox, folder_name) = (row.next()?, row.next()?);
+        Ok(Self { mailbox, folder_name, email: EmailRecord::from_row(row)?, content: T::from_row(row)? })
     }
 }
 
@@ -105,99 +134,4 @@ pub async fn arrival_before(tx: &mut Tx, mailbox: &MailboxId, time: Timestamp) -
         )
         .await?;
     Ok(found.map_or(0, |(arrival,)| arrival))
-}
-
-/// The emails of a thread, oldest first, after the given position.
-pub async fn list_thread(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    thread: &ThreadId,
-    after: Option<(Timestamp, EmailId)>,
-    held_after: Option<Timestamp>,
-    most: i64,
-) -> Result<Vec<EmailRecord>> {
-    let (date, id) = after.unwrap_or_else(|| (Timestamp::from_micros(i64::MIN), EmailId::from("")));
-    tx.all(
-        &format!(
-            "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
-             AND email.thread_id = $3 AND (email.date, email.id) > ($4, $5)
-             AND (email.held_until IS NULL OR email.held_until <= $6)
-             ORDER BY email.date, email.id LIMIT $7"
-        ),
-        &[
-            mailbox.into(),
-            thread.into(),
-            date.into(),
-            (&id).into(),
-            held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into(),
-            most.into(),
-        ],
-    )
-    .await
-}
-
-/// The newest emails of a thread before the given position, oldest first.
-pub async fn list_thread_end(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    thread: &ThreadId,
-    before: Option<(Timestamp, EmailId)>,
-    held_after: Option<Timestamp>,
-    most: i64,
-) -> Result<Vec<EmailRecord>> {
-    let (date, id) = before.unwrap_or_else(|| (Timestamp::from_micros(i64::MAX), EmailId::from("")));
-    let mut emails: Vec<EmailRecord> = tx
-        .all(
-            &format!(
-                "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
-                 AND email.thread_id = $3 AND (email.date, email.id) < ($4, $5)
-                 AND (email.held_until IS NULL OR email.held_until <= $6)
-                 ORDER BY email.date DESC, email.id DESC LIMIT $7"
-            ),
-            &[
-                mailbox.into(),
-                thread.into(),
-                date.into(),
-                (&id).into(),
-                held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into(),
-                most.into(),
-            ],
-        )
-        .await?;
-    emails.reverse();
-    Ok(emails)
-}
-
-/// The distinct senders of the messages that a thread had received by a time; at most two.
-pub async fn thread_senders(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    thread: &ThreadId,
-    until: Timestamp,
-) -> Result<Vec<String>> {
-    let found: Vec<(String,)> = tx
-        .all(
-            "SELECT DISTINCT lower(sender_address) FROM email WHERE workspace_id = $1 AND mailbox_id = $2
-             AND thread_id = $3 AND outgoing = 0 AND arrived_at <= $4 LIMIT 2",
-            &[mailbox.into(), thread.into(), until.into()],
-        )
-        .await?;
-    Ok(found.into_iter().map(|(sender,)| sender).collect())
-}
-
-/// How many emails of a thread are not held at the given time.
-pub async fn count_thread(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    thread: &ThreadId,
-    held_after: Option<Timestamp>,
-) -> Result<i64> {
-    let found = tx
-        .one(
-            "SELECT count(*) FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
-             AND (held_until IS NULL OR held_until <= $4)",
-            &[mailbox.into(), thread.into(), held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into()],
-        )
-        .await?;
-    Ok(found.map_or(0, |(count,)| count))
 }

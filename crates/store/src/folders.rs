@@ -3,22 +3,28 @@
 use model::{FolderId, MailboxId, folders::Folder};
 
 use crate::{
-    Tx,
+    Select, Tx,
     error::Result,
+    mailboxes::{self, MailboxName},
     sql::{Columns, Insert, columns},
 };
 
-columns!(Folder { id, name, unread_count, total_count, system });
+columns!(Folder in folder { id, name, unread_count, total_count, system });
 
 const COLUMNS: &str = Folder::COLUMNS;
 
-/// The folders of a mailbox: the system ones first, then the others by name.
-pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Folder>> {
-    tx.all(
-        &format!("SELECT {COLUMNS} FROM folder WHERE workspace_id = $1 AND mailbox_id = $2 ORDER BY position, name, id"),
-        &[mailbox.into()],
-    )
-    .await
+const ORDER: &str = "folder.position, folder.name, folder.id";
+
+/// The folders of a mailbox: the system ones first, then the others by name. `None` if there is no such mailbox.
+pub async fn list(tx: &mut Tx, mailbox: &MailboxName) -> Result<Option<Vec<Folder>>> {
+    mailboxes::list_rows(tx, mailbox, "folder", ORDER).await
+}
+
+/// Selects the folders of a mailbox.
+pub fn select_list(mailbox: &MailboxId) -> Select<'_, Folder> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM folder WHERE workspace_id = $1 AND mailbox_id = $2 ORDER BY {ORDER}");
+    Select::new(sql, vec![mailbox.into()])
 }
 
 /// Finds a folder.

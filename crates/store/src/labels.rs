@@ -5,12 +5,14 @@ use model::{LabelId, MailboxId, labels::Label};
 use crate::{
     Tx,
     error::Result,
+    mailboxes::{self, MailboxName},
     sql::{Columns, Insert, columns, update_row},
 };
 
-columns!(Label { id, mailbox_id, name, slug, rules, color, sort_order, created_at, updated_at });
+columns!(Label in label { id, mailbox_id, name, slug, rules, color, sort_order, created_at, updated_at });
 
 const COLUMNS: &str = Label::COLUMNS;
+const ORDER: &str = "label.sort_order, label.id";
 
 /// The labels of a mailbox in their order.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Label>> {
@@ -29,6 +31,16 @@ pub(crate) fn list_all_query() -> String {
         "SELECT {COLUMNS} FROM label WHERE workspace_id = $1 AND mailbox_id = ANY (CAST($2 AS TEXT[]))
          ORDER BY sort_order, id"
     )
+}
+
+/// The labels of a mailbox by its name; `None` if there is no such mailbox.
+pub async fn list_named(tx: &mut Tx, mailbox: &MailboxName) -> Result<Option<Vec<Label>>> {
+    mailboxes::list_rows(tx, mailbox, "label", ORDER).await
+}
+
+/// The statement of [`list_named`], for a benchmark that runs it without a store.
+pub fn list_named_statement(mailbox: &MailboxName) -> String {
+    mailboxes::rows_statement::<Label>(mailbox, "label", ORDER)
 }
 
 /// Finds a label.

@@ -61,6 +61,6 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, StatementCounts, SystemTx, ToJson,
-    Topic, Tx, Wake, wait_for_wake,
+    AnySelect, Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, Select, StatementCounts,
+    SystemTx, ToJson, Topic, Traffic, Tx, Wake, wait_for_wake,
 };

@@ -1,14 +1,15 @@
 //! Mailboxes and their counters.
 
 use model::{
-    DomainId, MailboxId, Timestamp, WorkspaceId,
+    DomainId, FolderId, MailboxId, Timestamp, WorkspaceId,
     domains::DomainStatus,
     mailboxes::{MailboxSettings, UnreadByCategory},
 };
 
 use crate::{
-    FromRow, Param, Row, Tx,
+    FromRow, Param, Row, Select, Tx,
     error::{Error, Result},
+    sql::{Columns, row},
 };
 
 /// A mailbox as it is stored.
@@ -152,6 +153,137 @@ impl MailboxName {
             Self::PublicId(value) | Self::Email(value) => value,
             Self::Id(id) => id.as_str(),
         }
+    }
+}
+
+/// A mailbox in a statement, whose value is `$2`: by its id, or by the name that a caller used. With a name a statement
+/// does not have to wait for the look-up.
+#[derive(Clone, Copy, Debug)]
+pub enum MailboxKey<'a> {
+    /// By its id.
+    Id(&'a MailboxId),
+    /// By a name.
+    Name(&'a MailboxName),
+}
+
+impl<'a> From<&'a MailboxId> for MailboxKey<'a> {
+    fn from(id: &'a MailboxId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl<'a> From<&'a MailboxName> for MailboxKey<'a> {
+    fn from(name: &'a MailboxName) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl<'a> MailboxKey<'a> {
+    /// The id as an expression; NULL if there is no such mailbox.
+    pub(crate) const fn id(self) -> &'static str {
+        match self {
+            Self::Id(_) => "$2",
+            Self::Name(MailboxName::PublicId(_)) => {
+                "(SELECT mailbox.id FROM mailbox WHERE mailbox.workspace_id = $1 AND mailbox.public_id = $2
+                  AND mailbox.deleted_at IS NULL)"
+            }
+            Self::Name(MailboxName::Id(_)) => {
+                "(SELECT mailbox.id FROM mailbox WHERE mailbox.workspace_id = $1 AND mailbox.id = $2
+                  AND mailbox.deleted_at IS NULL)"
+            }
+            Self::Name(MailboxName::Email(_)) => {
+                "(SELECT mailbox.id FROM mailbox WHERE mailbox.workspace_id = $1 AND mailbox.email = $2
+                  AND mailbox.deleted_at IS NULL)"
+            }
+        }
+    }
+
+    /// Its value.
+    pub(crate) fn param(self) -> Param<'a> {
+        match self {
+            Self::Id(id) => id.into(),
+            Self::Name(name) => name.value().into(),
+        }
+    }
+}
+
+/// A mailbox with a figure of it.
+#[derive(Clone, Debug)]
+pub struct MailboxFigure {
+    /// The mailbox.
+    pub id: MailboxId,
+    /// Whether it has the folder or the email that was asked for, if any was.
+    pub has_requested: bool,
+    /// The figure.
+    pub figure: i64,
+}
+
+row!(MailboxFigure { id, has_requested, figure });
+
+/// Selects a mailbox by its name, with two values that are built from its id, `mailbox.id`: whether it has what was
+/// requested, and a figure.
+pub(crate) fn select_figure<'a>(
+    named: &'a MailboxName,
+    values: impl FnOnce(&mut Vec<Param<'a>>) -> (String, String),
+) -> Select<'a, MailboxFigure> {
+    let mut params: Vec<Param<'a>> = vec![named.value().into()];
+    let ((has_requested, figure), column) = (values(&mut params), named.column());
+    let sql = format!(
+        "SELECT mailbox.id, ({has_requested}), ({figure}) FROM mailbox
+         WHERE mailbox.workspace_id = $1 AND mailbox.{column} = $2 AND mailbox.deleted_at IS NULL"
+    );
+    Select::new(sql, params)
+}
+
+/// Whether the mailbox has a folder, as an expression.
+pub(crate) fn has_folder<'a>(folder: Option<&'a FolderId>, params: &mut Vec<Param<'a>>) -> String {
+    let Some(folder) = folder else { return "1".to_owned() };
+    params.push(folder.into());
+    let number = params.len() + 1;
+    format!(
+        "SELECT count(*) FROM folder WHERE folder.workspace_id = $1 AND folder.mailbox_id = mailbox.id
+         AND folder.id = ${number}"
+    )
+}
+
+/// Selects a mailbox by its name, and whether it has a folder.
+pub fn select_with_folder<'a>(
+    named: &'a MailboxName,
+    folder: Option<&'a FolderId>,
+) -> Select<'a, MailboxFigure> {
+    select_figure(named, |params| (has_folder(folder, params), "0".to_owned()))
+}
+
+/// The rows of a table that belong to a mailbox, in an order; `None` if there is no such mailbox. In one statement,
+/// since each may be a network round trip.
+pub(crate) async fn list_rows<T: Columns>(
+    tx: &mut Tx,
+    named: &MailboxName,
+    table: &str,
+    order: &str,
+) -> Result<Option<Vec<T>>> {
+    let sql = rows_statement::<T>(named, table, order);
+    let rows: Vec<MailboxRow<T>> = tx.all(&sql, &[named.value().into()]).await?;
+    Ok((!rows.is_empty()).then(|| rows.into_iter().filter_map(|row| row.0).collect()))
+}
+
+/// The statement; whether there is no row comes before its columns.
+pub(crate) fn rows_statement<T: Columns>(named: &MailboxName, table: &str, order: &str) -> String {
+    let (columns, column) = (T::COLUMNS, named.column());
+    format!(
+        "SELECT {table}.id IS NULL, {columns} FROM mailbox
+         LEFT JOIN {table} ON {table}.workspace_id = $1 AND {table}.mailbox_id = mailbox.id
+         WHERE mailbox.workspace_id = $1 AND mailbox.{column} = $2 AND mailbox.deleted_at IS NULL ORDER BY {order}"
+    )
+}
+
+/// A row that belongs to a mailbox, if it has one.
+struct MailboxRow<T>(Option<T>);
+
+impl<T: FromRow> FromRow for MailboxRow<T> {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let is_missing: bool = row.next()?;
+        Ok(Self(if is_missing { None } else { Some(T::from_row(row)?) }))
     }
 }
 

@@ -8,7 +8,7 @@ use model::{
 
 use crate::{
     FromRow, Row, Topic, Tx,
-    contents::{self, ContentRecord},
+    contents::{self, ContentRecord, ContentView as _},
     error::Result,
     sql::{Columns, Insert, columns},
 };
@@ -186,7 +186,7 @@ pub async fn find_claimed(
     until: Timestamp,
 ) -> Result<Option<ClaimedMessage>> {
     let mail = COLUMNS.replace(", ", ", outbound.");
-    let content = contents::ALL_COLUMNS;
+    let content = ContentRecord::COLUMNS;
     tx.one(
         &format!(
             "SELECT (SELECT string_agg(CAST(position AS TEXT), ' ') FROM delivery WHERE workspace_id = $1

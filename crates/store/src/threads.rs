@@ -3,6 +3,7 @@
 mod arrivals;
 mod candidates;
 mod hints;
+mod page;
 
 use std::collections::BTreeMap;
 
@@ -12,13 +13,15 @@ use self::{arrivals::MAIL_COUNT, hints::subject_range};
 pub(crate) use self::{
     arrivals::{CountedEmail, count_in, join},
     candidates::{AskedColumns, BY_REFERENCE, BY_SUBJECT},
+    page::count_of_thread,
 };
 pub use self::{
     arrivals::{LISTED, counter},
     candidates::{ThreadCandidates, ThreadQuery},
     hints::ThreadHints,
+    page::{ListedThread, ThreadFilter, ThreadPageStart, page},
 };
-use crate::{FromRow, Row, Tx, error::Result, mailboxes};
+use crate::{Tx, error::Result, mailboxes};
 
 /// Finds the thread of a message: by its references, then by its subject.
 pub async fn find(
@@ -108,165 +111,3 @@ const RECOUNT: [&str; 2] = [
        FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 AND listed + 0 = 1
      ) AS counted WHERE place = 1 RETURNING folder_id",
 ];
-
-/// The summary of a thread in a folder.
-#[derive(Clone, Debug)]
-pub struct ThreadFolder {
-    /// The thread.
-    pub thread_id: ThreadId,
-    /// The time of its newest email there.
-    pub newest_at: Timestamp,
-    /// Its newest email there.
-    pub newest_email: EmailId,
-    /// Its emails there; 0 when all of them are held.
-    pub mail_count: i64,
-    /// Unread ones among them.
-    pub unread_count: i64,
-    /// Its position in the list, after which the next page starts.
-    pub position: (Timestamp, EmailId),
-}
-
-impl FromRow for ThreadFolder {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        let (thread_id, newest_at, newest_email): (_, Timestamp, EmailId) =
-            (row.next()?, row.next()?, row.next()?);
-        Ok(Self {
-            thread_id,
-            newest_at,
-            mail_count: row.next()?,
-            unread_count: row.next()?,
-            position: (newest_at, newest_email.clone()),
-            newest_email,
-        })
-    }
-}
-
-/// Which threads are listed.
-#[derive(Clone, Debug)]
-pub struct ThreadFilter {
-    /// Those with emails in this folder; without it, with emails anywhere but in Trash and Spam.
-    pub folder: Option<FolderId>,
-    /// Leave out emails that are held at this time.
-    pub held_after: Option<Timestamp>,
-}
-
-impl ThreadFilter {
-    fn folder(&self) -> &str {
-        self.folder.as_ref().map_or(LISTED, FolderId::as_str)
-    }
-
-    /// The condition on emails that belongs to the folder, which is `$3`.
-    fn condition(&self) -> &'static str {
-        if self.folder.is_some() { "email.folder_id = $3" } else { "email.listed = 1 AND $3 = ''" }
-    }
-}
-
-/// The threads of a folder, newest first, after the given position or the first `skip`.
-pub async fn list(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    filter: &ThreadFilter,
-    after: Option<(Timestamp, EmailId)>,
-    skip: i64,
-    most: i64,
-) -> Result<Vec<ThreadFolder>> {
-    let (at, email) = after.unwrap_or_else(|| (Timestamp::from_micros(i64::MAX), EmailId::from("~")));
-    let mut found: Vec<ThreadFolder> = tx
-        .all(
-            "SELECT thread_id, newest_at, newest_email, mail_count, unread_count FROM thread_folder
-             WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3 AND (newest_at, newest_email) < ($4, $5)
-             ORDER BY newest_at DESC, newest_email DESC LIMIT $6 OFFSET $7",
-            &[mailbox.into(), filter.folder().into(), at.into(), (&email).into(), most.into(), skip.into()],
-        )
-        .await?;
-    if let Some(now) = filter.held_after {
-        let held = held_threads(tx, mailbox, now).await?;
-        for thread in found.iter_mut().filter(|thread| held.contains(&thread.thread_id)) {
-            exclude_held(tx, mailbox, filter, now, thread).await?;
-        }
-    }
-    Ok(found)
-}
-
-/// How many emails of a thread are in a folder.
-pub async fn count_emails(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    filter: &ThreadFilter,
-    thread: &ThreadId,
-) -> Result<i64> {
-    let found: Option<(i64,)> =
-        tx.one(MAIL_COUNT, &[mailbox.into(), filter.folder().into(), thread.into()]).await?;
-    let all = found.map_or(0, |(count,)| count);
-    let Some(now) = filter.held_after else { return Ok(all) };
-    let sql = format!(
-        "SELECT count(*) FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND {} AND thread_id = $4
-         AND held_until > $5",
-        filter.condition()
-    );
-    let params = [mailbox.into(), filter.folder().into(), thread.into(), now.into()];
-    let held: Option<(i64,)> = tx.one(&sql, &params).await?;
-    Ok(all - held.map_or(0, |(count,)| count))
-}
-
-/// The threads with an email that is held at the given time. Holds are short, so these are few.
-async fn held_threads(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp) -> Result<Vec<ThreadId>> {
-    let found: Vec<(ThreadId,)> = tx
-        .all(
-            "SELECT DISTINCT thread_id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND held_until > $3",
-            &[mailbox.into(), now.into()],
-        )
-        .await?;
-    Ok(found.into_iter().map(|(id,)| id).collect())
-}
-
-/// The summary of a thread in a folder without its held emails.
-async fn exclude_held(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    filter: &ThreadFilter,
-    now: Timestamp,
-    thread: &mut ThreadFolder,
-) -> Result<()> {
-    let sql = format!(
-        "SELECT date, id, count(*) OVER (), CAST(sum(1 - read) OVER () AS BIGINT) FROM email
-         WHERE workspace_id = $1 AND mailbox_id = $2 AND {} AND thread_id = $4
-         AND (held_until IS NULL OR held_until <= $5) ORDER BY date DESC, id DESC LIMIT 1",
-        filter.condition()
-    );
-    let params = [mailbox.into(), filter.folder().into(), (&thread.thread_id).into(), now.into()];
-    let found: Option<(Timestamp, EmailId, i64, i64)> = tx.one(&sql, &params).await?;
-    if let Some((at, email, emails, unread)) = found {
-        (thread.newest_at, thread.newest_email) = (at, email);
-        (thread.mail_count, thread.unread_count) = (emails, unread);
-    } else {
-        (thread.mail_count, thread.unread_count) = (0, 0);
-    }
-    Ok(())
-}
-
-/// How many threads a folder has.
-pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &ThreadFilter) -> Result<i64> {
-    let all = mailboxes::counter(tx, mailbox, &counter(filter.folder())).await?;
-    let Some(now) = filter.held_after else { return Ok(all) };
-    Ok(all - count_hidden(tx, mailbox, filter, now).await?)
-}
-
-/// How many threads of a folder consist of held emails only.
-async fn count_hidden(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    filter: &ThreadFilter,
-    now: Timestamp,
-) -> Result<i64> {
-    let condition = filter.condition();
-    let sql = format!(
-        "SELECT count(DISTINCT email.thread_id) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
-         AND {condition} AND email.held_until > $4 AND NOT EXISTS (SELECT 1 FROM email AS other
-           WHERE other.workspace_id = $1 AND other.mailbox_id = $2 AND other.thread_id = email.thread_id
-           AND {} AND (other.held_until IS NULL OR other.held_until <= $4))",
-        condition.replace("email.", "other.")
-    );
-    let found: Option<(i64,)> = tx.one(&sql, &[mailbox.into(), filter.folder().into(), now.into()]).await?;
-    Ok(found.map_or(0, |(count,)| count))
-}

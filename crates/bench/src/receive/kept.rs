@@ -76,7 +76,7 @@ impl KeptConnections<'_> {
     pub(super) async fn measure(&self, engine: Engine) -> Vec<Figure> {
         let mut figures = Vec::new();
         for case in CASES.iter().filter(|case| case.is_wanted(self.options)) {
-            let receiver = Receiver::start(engine, self.program).await;
+            let receiver = Receiver::start(engine, self.program, 1).await;
             let flush = flush_note(engine);
             let sent = Cell::new(0);
             let (own, others) = self.take_turns(case.sessions, &receiver, &sent).await;

@@ -17,28 +17,29 @@ pub(super) const WARM_UP: usize = 300;
 /// At least one for each session of any case.
 const MIN_TURN_MESSAGES: usize = 64;
 
-/// The running program, with one mailbox on a fresh store.
+/// The running program, with mailboxes on a fresh store.
 pub(super) struct Receiver {
     store: MeasuredStore,
     workspace: WorkspaceId,
+    mailboxes: usize,
     pub(super) running: RunningProgram,
 }
 
 impl Receiver {
-    pub(super) async fn start(engine: Engine, program: &Path) -> Self {
+    pub(super) async fn start(engine: Engine, program: &Path, mailboxes: usize) -> Self {
         let store = MeasuredStore::new(engine).await;
         let service = Service::open(&store).await;
-        fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
+        fill::add_mailboxes(service.app.db(), &service.workspace, mailboxes).await;
         service.app.meter().close().await;
         let running = RunningProgram::start(program, &store, Disk::Slowable).await;
-        Self { store, workspace: service.workspace, running }
+        Self { store, workspace: service.workspace, mailboxes, running }
     }
 
     /// Stops the program. Every message that it acknowledged must be stored.
     pub(super) async fn finish(self, acknowledged: usize) {
         self.running.stop();
         assert_eq!(
-            stored(&self.store, &self.workspace).await,
+            stored(&self.store, &self.workspace, self.mailboxes).await,
             acknowledged,
             "every acknowledged message is stored"
         );
@@ -46,20 +47,22 @@ impl Receiver {
     }
 }
 
-/// The number of messages in the mailbox.
-async fn stored(store: &MeasuredStore, workspace: &WorkspaceId) -> usize {
+/// The number of messages in the mailboxes.
+async fn stored(store: &MeasuredStore, workspace: &WorkspaceId, mailboxes: usize) -> usize {
     let db = Db::open(&store.location).await.expect("the store opens");
-    let count = async |tx: &mut store::Tx| {
-        let mailbox = MailboxId::from(format!("mbx_{:026}", 0));
+    let count = async move |tx: &mut store::Tx| {
         let mut all = 0;
-        // Some public messages are spam, which a count without a folder leaves out.
-        for folder in [None, Some(SystemFolder::Spam), Some(SystemFolder::Trash)] {
-            let filter = emails::EmailFilter {
-                folder: folder.map(Into::into),
-                date_start: Some(model::Timestamp::from_micros(0)),
-                ..Default::default()
-            };
-            all += emails::count(tx, &mailbox, &filter).await?;
+        for mailbox in 0..mailboxes {
+            let mailbox = MailboxId::from(format!("mbx_{mailbox:026}"));
+            // Some public messages are spam, which a count without a folder leaves out.
+            for folder in [None, Some(SystemFolder::Spam), Some(SystemFolder::Trash)] {
+                let filter = emails::EmailFilter {
+                    folder: folder.map(Into::into),
+                    date_start: Some(model::Timestamp::from_micros(0)),
+                    ..Default::default()
+                };
+                all += emails::count(tx, &mailbox, &filter).await?;
+            }
         }
         Ok(all)
     };

@@ -16,8 +16,9 @@ use crate::{
         operation::Operation,
     },
     inbox::emails::{
-        present::{self, FolderNames, Presenter},
-        visible,
+        present::{self, Presenter},
+        require_visible,
+        surroundings::{Surroundings, WantedContents},
     },
     mailbox::mailboxes,
 };
@@ -62,20 +63,27 @@ pub async fn get(
     let held_after = (!query.include_held).then_some(now);
     let read = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = visible(tx, &mailbox, &id, query.include_held, now).await?;
-            let thread = mail.thread_id.clone();
-            let mut messages =
-                emails::list_thread(tx, &mailbox, &thread, after, held_after, limit + 1).await?;
-            let total = emails::count_thread(tx, &mailbox, &thread, held_after).await?;
-            let wanted = usize::try_from(limit).unwrap_or_default();
-            let more = messages.len() > wanted;
-            messages.truncate(wanted);
+            let key = (&named).into();
+            let mut mail = emails::select_one(key, &id);
+            let mut messages = emails::select_context(key, &id, after.as_ref(), held_after, limit + 1);
+            let mut total = emails::select_context_total(&named, &id, held_after);
+            tx.select(&mut [&mut total, &mut mail, &mut messages]).await?;
+            let total = total.row().ok_or_else(mailboxes::missing)?;
+            let mail = mail.row().ok_or_else(present::missing)?;
+            require_visible(&mail, query.include_held, now)?;
+            let mut shown = vec![mail];
+            shown.extend(messages.rows());
+            let wanted = usize::try_from(limit).unwrap_or_default() + 1;
+            let more = shown.len() > wanted;
+            shown.truncate(wanted);
             let options = options();
-            let shown: Vec<_> = std::iter::once(mail).chain(messages).collect();
-            let names = FolderNames::load(tx, &mailbox, &shown).await?;
-            let all = Presenter { folders: &names, options: &options }.fetch_all(tx, shown).await?;
-            Ok((all, names, total, more))
+            let contents = WantedContents::bodies(&options, true);
+            let surroundings = Surroundings::load(tx, &total.id, &shown, &options, contents).await?;
+            let all = shown.into_iter().map(|mail| {
+                let fetched = surroundings.body(&mail, &options);
+                (mail, fetched)
+            });
+            Ok((all.collect::<Vec<_>>(), surroundings.names, total.figure, more))
         })
         .await?;
     let (all, names, total_count, has_more) = read;

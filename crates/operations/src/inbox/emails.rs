@@ -7,6 +7,7 @@ mod guards;
 mod import;
 mod list;
 pub(crate) mod present;
+pub(crate) mod surroundings;
 mod wait;
 
 use model::{
@@ -17,14 +18,15 @@ use model::{
     },
 };
 use store::{
-    Tx, contents,
+    Tx,
+    contents::{BothTexts, ContentRecord, ReadableContent},
     emails::{self, Brief, EmailRecord, EmailWithContent},
     labels,
     mailboxes::MailboxName,
 };
 
 pub use self::present::metadata;
-use self::present::{EmailContent, FolderNames, Presenter, missing};
+use self::present::{EmailContent, FetchedContent, FolderNames, Presenter, missing};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
     import::{import_mbox, import_message, split_mbox},
@@ -34,7 +36,6 @@ pub use self::{
 pub(crate) use self::{
     guards::{cancellation_result, lock_mailbox, refuse_drafts, require_folder},
     import::{require_room, require_room_beside},
-    list::label_id,
 };
 use crate::{
     core::{
@@ -146,13 +147,11 @@ pub(crate) async fn read_one(
     let (mail, names, fetched) = app
         .short_read(call, async move |tx| {
             let found = present::find(tx, &named, &id, chosen.agent_safe_content).await?;
-            let Some(EmailWithContent { mailbox, email, content }) = found else {
-                // A mailbox that is missing is told as such.
-                mailboxes::find_id(tx, &named).await?;
-                return Err(missing());
+            let Some(EmailWithContent { email, folder_name, content, .. }) = found else {
+                return Err(present::missing_in(tx, &named).await?);
             };
             require_visible(&email, chosen.include_held, now)?;
-            let names = FolderNames::load(tx, &mailbox, [&email]).await?;
+            let names = FolderNames::of_one(email.folder_id.clone(), folder_name);
             let is_wanted = Presenter { folders: &names, options: &chosen }.wants_content(&email);
             Ok((email, names, is_wanted.then_some(content)))
         })
@@ -175,7 +174,7 @@ pub(crate) async fn visible(
 }
 
 /// Refuses an email that is held from the caller.
-fn require_visible(mail: &EmailRecord, include_held: bool, now: Timestamp) -> Result<()> {
+pub(crate) fn require_visible(mail: &EmailRecord, include_held: bool, now: Timestamp) -> Result<()> {
     if !include_held && present::is_held(mail, now) {
         return Err(missing());
     }
@@ -218,9 +217,8 @@ pub async fn update(
 async fn open_content(app: &App, call: &Call, named: MailboxName, id: EmailId) -> Result<EmailContent> {
     let fetched = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-            present::fetch(tx, &mail.content_id, false).await?.ok_or_else(missing)
+            let found = present::get::<ReadableContent>(tx, &named, &id).await?;
+            Ok(FetchedContent::from(found.content))
         })
         .await?;
     present::open(app, &call.workspace, fetched).await
@@ -286,13 +284,12 @@ pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target
 /// The stored message, byte for byte, with a name for it.
 #[crate::boxed]
 pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(String, Vec<u8>)> {
-    let (named, now, email) = (mailboxes::name(mailbox), call.now, id.clone());
+    let (named, email) = (mailboxes::name(mailbox), id.clone());
     let content = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = visible(tx, &mailbox, &id, true, now).await?;
-            refuse_flagged(&mail)?;
-            contents::find(tx, &mail.content_id).await?.ok_or_else(missing)
+            let found = present::get::<ContentRecord>(tx, &named, &id).await?;
+            refuse_flagged(&found.email)?;
+            Ok(found.content)
         })
         .await?;
     Ok((format!("{email}.eml"), present::open_raw(app, &call.workspace, &content).await?))
@@ -310,25 +307,13 @@ pub(crate) fn refuse_flagged(mail: &EmailRecord) -> Result<()> {
 /// The codes and links of a clean message.
 #[crate::boxed]
 pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Verification> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
-    let (mail, safe, full) = app
-        .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = visible(tx, &mailbox, &id, true, now).await?;
-            if mail.scan_status != Some(ScanStatus::Clean) {
-                return Ok((mail, None, None));
-            }
-            let safe = present::fetch(tx, &mail.content_id, true).await?;
-            let full = present::fetch(tx, &mail.content_id, false).await?;
-            Ok((mail, safe, full))
-        })
-        .await?;
+    let named = mailboxes::name(mailbox);
+    let stored = app.read(call, async move |tx| present::get::<BothTexts>(tx, &named, &id).await).await?;
+    let mail = stored.email;
     let mut found = mail::verification::Verification::default();
-    let omitted = safe.is_none();
-    if let (Some(safe), Some(full)) = (safe, full)
-        && let EmailContent::Safe(text) = present::open(app, &call.workspace, safe).await?
-        && let EmailContent::Full { body, .. } = present::open(app, &call.workspace, full).await?
-    {
+    let omitted = mail.scan_status != Some(ScanStatus::Clean);
+    if !omitted {
+        let (text, body) = present::open_both(app, &call.workspace, &stored.content).await?;
         let html = (mail.body_format == model::emails::BodyFormat::Html).then_some(body.as_str());
         let text = mail::safe_text::SafeText::from_plain(&text);
         found = mail::verification::find(&mail.subject, &text, html);

@@ -8,8 +8,9 @@ use model::{
 use serde::{Deserialize, Serialize};
 use store::{
     Tx,
-    emails::{self, Brief},
-    threads::{self, ThreadFilter},
+    emails::{self, Brief, EmailRecord},
+    mailboxes::{self as stored_mailboxes, MailboxName},
+    threads::{self, ThreadFilter, ThreadPageStart},
 };
 
 use crate::{
@@ -22,8 +23,9 @@ use crate::{
     },
     inbox::emails::{
         lock_mailbox,
-        present::{self, EmailContent, FolderNames, Presenter},
+        present::{self, EmailContent, FetchedContent, FolderNames, Presenter},
         require_folder,
+        surroundings::{Surroundings, WantedContents},
     },
     mailbox::{folders, mailboxes},
 };
@@ -74,40 +76,37 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
         None => None,
     };
     let (limit, now) = (query.limit, call.now);
-    let (found, records, names, total_count) = app
+    let start = ThreadPageStart { after, skip: 0 };
+    let (found, names, total_count) = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            folders::require(tx, &mailbox, query.folder.as_ref()).await?;
             let filter = ThreadFilter { folder: query.folder, held_after: Some(now) };
-            let found = threads::list(tx, &mailbox, &filter, after, 0, limit + 1).await?;
-            let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
-            let records = emails::select(tx, &mailbox, &ids).await?;
-            let total = threads::count(tx, &mailbox, &filter).await?;
-            let names = FolderNames::load(tx, &mailbox, &records).await?;
-            Ok((found, records, names, total))
+            let (found, total) = threads::page(tx, &named, &filter, &start, limit + 1)
+                .await?
+                .ok_or_else(mailboxes::missing)?;
+            let total = folders::require(Some(total))?;
+            let names = FolderNames::load(tx, &total.id, found.iter().map(|thread| &thread.newest)).await?;
+            Ok((found, names, total.figure))
         })
         .await?;
     let wanted = usize::try_from(limit).unwrap_or_default();
     let has_more = found.len() > wanted;
     let options = ReadOptions::default();
     let presenter = Presenter { folders: &names, options: &options };
-    let mut records = records;
     let mut all = Vec::with_capacity(wanted);
     let mut last = None;
     for thread in found.into_iter().take(wanted) {
         last = Some(thread.position);
-        let Some(at) = records.iter().position(|mail| mail.id == thread.newest_email) else { continue };
         if thread.mail_count == 0 {
             continue;
         }
-        let newest = presenter.show(records.swap_remove(at), EmailContent::Preview);
+        let newest = presenter.show(thread.newest, EmailContent::Preview);
         all.push(ThreadSummary {
             id: thread.thread_id,
             subject: newest.subject.clone(),
             mail_count: thread.mail_count,
             unread_count: thread.unread_count,
-            newest_at: thread.newest_at,
-            newest_email_id: thread.newest_email,
+            newest_at: newest.date,
+            newest_email_id: newest.id.clone(),
             newest_email: newest,
         });
     }
@@ -131,30 +130,7 @@ pub async fn get(
     let chosen = options.clone();
     // Few threads are long; one that is does no harm.
     let (records, names, count) = app
-        .short_read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let held_after = (!chosen.include_held).then_some(now);
-            let before = match &query.before {
-                Some(email) => Some(position_of(tx, &mailbox, &id, email).await?),
-                None => None,
-            };
-            let records =
-                emails::list_thread_end(tx, &mailbox, &id, before, held_after, MAX_IN_THREAD).await?;
-            let seen = i64::try_from(records.len()).unwrap_or(i64::MAX);
-            // Most threads are read as a whole.
-            let count = if query.before.is_none() && seen < MAX_IN_THREAD {
-                seen
-            } else {
-                emails::count_thread(tx, &mailbox, &id, held_after).await?
-            };
-            if count == 0 {
-                return Err(missing());
-            }
-            let names = FolderNames::load(tx, &mailbox, &records).await?;
-            let presenter = Presenter { folders: &names, options: &chosen };
-            let all = presenter.fetch_all(tx, records).await?;
-            Ok((all, names, count))
-        })
+        .short_read(call, async move |tx| load(tx, &named, &id, &query, &chosen, now).await)
         .await?;
     let mut left = MAX_CHARS;
     let mut all = Vec::with_capacity(records.len());
@@ -170,15 +146,46 @@ pub async fn get(
     Ok(all)
 }
 
-/// The position of an email in its thread.
-async fn position_of(
+/// The emails of a thread, oldest first, with what is needed to show them, and the number of them all.
+async fn load(
     tx: &mut Tx,
-    mailbox: &MailboxId,
-    thread: &ThreadId,
-    id: &EmailId,
-) -> Result<(Timestamp, EmailId)> {
-    let mail = emails::find(tx, mailbox, id).await?.filter(|mail| mail.thread_id == *thread);
-    mail.map(|mail| (mail.date, mail.id)).ok_or_else(present::missing)
+    named: &MailboxName,
+    id: &ThreadId,
+    query: &ThreadQuery,
+    options: &ReadOptions,
+    now: Timestamp,
+) -> Result<(Vec<(EmailRecord, Option<FetchedContent>)>, FolderNames, i64)> {
+    let held_after = (!options.include_held).then_some(now);
+    let before = query.before.as_ref();
+    let mut records = emails::select_thread_end(named.into(), id, before, held_after, MAX_IN_THREAD);
+    // Most threads are read as a whole, and need not be counted.
+    let mut about = match before {
+        Some(email) => emails::select_thread_total(named, id, email, held_after),
+        None => stored_mailboxes::select_with_folder(named, None),
+    };
+    tx.select(&mut [&mut about, &mut records]).await?;
+    let about = about.row().ok_or_else(mailboxes::missing)?;
+    if !about.has_requested {
+        return Err(present::missing());
+    }
+    let mut records = records.rows();
+    records.reverse();
+    let seen = i64::try_from(records.len()).unwrap_or(i64::MAX);
+    let count = match before {
+        Some(_) => about.figure,
+        None if seen < MAX_IN_THREAD => seen,
+        None => emails::count_thread(tx, &about.id, id, held_after).await?,
+    };
+    if count == 0 {
+        return Err(missing());
+    }
+    let wanted = WantedContents::bodies(options, true);
+    let surroundings = Surroundings::load(tx, &about.id, &records, options, wanted).await?;
+    let records = records.into_iter().map(|mail| {
+        let fetched = surroundings.body(&mail, options);
+        (mail, fetched)
+    });
+    Ok((records.collect(), surroundings.names, count))
 }
 
 /// Marks all emails of a thread as read.

@@ -5,7 +5,7 @@ use model::{
     folders::SystemFolder,
     folders::{Folder, FolderName, is_system_name, slug},
 };
-use store::{Tx, folders};
+use store::{Tx, folders, mailboxes::MailboxFigure};
 
 use crate::{
     core::{
@@ -47,11 +47,7 @@ const MAX_FOLDERS_PER_MAILBOX: u64 = 1000;
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
     let named = mailboxes::name(mailbox);
-    app.short_read(call, async move |tx| {
-        let mailbox = mailboxes::find_id(tx, &named).await?;
-        Ok(folders::list(tx, &mailbox).await?)
-    })
-    .await
+    app.short_read(call, async move |tx| folders::list(tx, &named).await?.ok_or_else(mailboxes::missing)).await
 }
 
 /// Makes a folder.
@@ -125,14 +121,10 @@ fn refuse_system_name(name: &str) -> Result<()> {
     Err(Error::new(ErrorKind::FolderExists).with_fix(fix))
 }
 
-/// Refuses a folder that the mailbox does not have; `None` is fine.
-pub(crate) async fn require(tx: &mut Tx, mailbox: &model::MailboxId, id: Option<&FolderId>) -> Result<()> {
-    match id {
-        Some(id) if folders::find(tx, mailbox, id).await?.is_none() => {
-            Err(Error::new(ErrorKind::FolderUnknown))
-        }
-        _ => Ok(()),
-    }
+/// The mailbox that was found, if it has the folder that was asked for.
+pub(crate) fn require(found: Option<MailboxFigure>) -> Result<MailboxFigure> {
+    let found = found.ok_or_else(mailboxes::missing)?;
+    if found.has_requested { Ok(found) } else { Err(Error::new(ErrorKind::FolderUnknown)) }
 }
 
 async fn get_changeable(tx: &mut Tx, mailbox: &model::MailboxId, id: &FolderId) -> Result<Folder> {

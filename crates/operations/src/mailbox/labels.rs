@@ -48,11 +48,8 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE,
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Label>> {
     let named = mailboxes::name(mailbox);
-    app.short_read(call, async move |tx| {
-        let mailbox = mailboxes::find_id(tx, &named).await?;
-        Ok(labels::list(tx, &mailbox).await?)
-    })
-    .await
+    app.short_read(call, async move |tx| labels::list_named(tx, &named).await?.ok_or_else(mailboxes::missing))
+        .await
 }
 
 /// Makes a label.

@@ -263,7 +263,7 @@ pub(crate) async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<model::M
     mailboxes::find_id(tx, named).await?.ok_or_else(missing)
 }
 
-fn missing() -> Error {
+pub(crate) fn missing() -> Error {
     Error::not_found("Mailbox not found")
 }
 

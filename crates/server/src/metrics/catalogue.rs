@@ -121,6 +121,16 @@ pub(super) const METRICS: &[Metric] = &[
         "Duration of a transaction, including time spent queued.",
         &[closed("kind", &["read", "write", "snapshot"])],
     ),
+    counter(
+        "store_statements_total",
+        "Statements sent to PostgreSQL, without those that only begin or end a transaction.",
+        &[],
+    ),
+    counter(
+        "store_round_trips_total",
+        "How often the service waited for PostgreSQL's response to statements.",
+        &[],
+    ),
     counter("damaged_contents_total", "Stored messages that could not be read.", &[]),
     counter("upkeep_runs_total", "Maintenance runs.", &[closed("ok", &["true", "false"])]),
     gauge("disk_free_bytes", "Free disk space available to the service, by folder.", &[open("path")]),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use model::{
-    EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
+    EmailId, FolderId, MailboxId, ThreadId, Timestamp,
     emails::{Category, SortColumn, SortDirection},
 };
 
@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{COLUMNS, EmailRecord};
 use crate::{
-    Param, Tx,
+    Param, Select, Tx,
     error::Result,
+    mailboxes::MailboxKey,
     sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
@@ -25,8 +26,8 @@ pub struct EmailFilter {
     pub thread: Option<ThreadId>,
     /// Only this category.
     pub category: Option<Category>,
-    /// Only emails with all of these labels.
-    pub labels: Vec<LabelId>,
+    /// Only emails with all labels of these slugs. No email has an unknown one.
+    pub labels: Vec<String>,
     /// Only read or only unread ones.
     pub is_read: Option<bool>,
     /// Only starred ones, or only others.
@@ -59,7 +60,22 @@ impl EmailFilter {
     }
 
     /// Appends the conditions to a statement, and their values to its parameters, of which `$1` is the workspace.
-    pub(crate) fn conditions<'a>(&'a self, sql: &mut String, params: &mut Vec<Param<'a>>) {
+    /// `mailbox` is the mailbox in it, as an expression.
+    pub(crate) fn conditions<'a>(&'a self, mailbox: &str, sql: &mut String, params: &mut Vec<Param<'a>>) {
+        self.conditions_with_held(mailbox, sql, params);
+        if let Some(now) = self.held_after {
+            params.push(now.into());
+            let _ = write!(sql, " AND coalesce(email.held_until, 0) <= ${}", params.len() + 1);
+        }
+    }
+
+    /// The same without the condition that leaves out what is held.
+    pub(super) fn conditions_with_held<'a>(
+        &'a self,
+        mailbox: &str,
+        sql: &mut String,
+        params: &mut Vec<Param<'a>>,
+    ) {
         let mut add = |condition: &str, value: Param<'a>| {
             params.push(value);
             let _ = write!(sql, " AND {condition} ${}", params.len() + 1);
@@ -89,16 +105,14 @@ impl EmailFilter {
         if let Some(end) = self.date_end {
             add("email.date <", end.into());
         }
-        if let Some(now) = self.held_after {
-            add("coalesce(email.held_until, 0) <=", now.into());
-        }
-        for label in &self.labels {
-            params.push(label.into());
+        for slug in &self.labels {
+            params.push(slug.into());
             let _ = write!(
                 sql,
                 " AND EXISTS (SELECT 1 FROM email_label WHERE email_label.workspace_id = $1
                  AND email_label.mailbox_id = email.mailbox_id AND email_label.email_id = email.id
-                 AND email_label.label_id = ${})",
+                 AND email_label.label_id = (SELECT label.id FROM label WHERE label.workspace_id = $1
+                   AND label.mailbox_id = {mailbox} AND label.slug = ${}))",
                 params.len() + 1
             );
         }
@@ -107,7 +121,7 @@ impl EmailFilter {
 
 /// Conditions on `email` as conditions on `newer`. They are expressions, so that SQLite keeps the index by thread
 /// instead of scanning a folder or all unread emails.
-fn of_newer(conditions: &str) -> String {
+pub(super) fn of_newer(conditions: &str) -> String {
     let mut sql = conditions.replace("email.folder_id =", "email.folder_id || '' =");
     for column in ["listed", "read", "starred"] {
         sql = sql.replace(&format!("email.{column} ="), &format!("email.{column} + 0 ="));
@@ -187,22 +201,35 @@ pub async fn list(
     skip: i64,
     most: i64,
 ) -> Result<Vec<EmailRecord>> {
-    let (sql, params) = statement(mailbox, filter, sort, after, skip, most);
+    let (sql, params) = statement(mailbox.into(), filter, sort, after, skip, most);
     tx.all(&sql, &params).await
 }
 
+/// Selects the same.
+pub fn select_list<'a>(
+    mailbox: MailboxKey<'a>,
+    filter: &'a EmailFilter,
+    sort: Sort,
+    after: Option<&'a ListPosition>,
+    skip: i64,
+    most: i64,
+) -> Select<'a, EmailRecord> {
+    let (sql, params) = statement(mailbox, filter, sort, after, skip, most);
+    Select::new(sql, params)
+}
+
 fn statement<'a>(
-    mailbox: &'a MailboxId,
+    mailbox: MailboxKey<'a>,
     filter: &'a EmailFilter,
     sort: Sort,
     after: Option<&'a ListPosition>,
     skip: i64,
     most: i64,
 ) -> (String, Vec<Param<'a>>) {
+    let (id, mut params) = (mailbox.id(), vec![mailbox.param()]);
     let mut sql =
-        format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2");
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    filter.conditions(&mut sql, &mut params);
+        format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = {id}");
+    filter.conditions(id, &mut sql, &mut params);
     let columns = sort.columns();
     let (direction, beyond) = match sort.direction {
         SortDirection::Ascending => ("ASC", ">"),
@@ -226,108 +253,6 @@ fn statement<'a>(
         let _ = write!(sql, " OFFSET ${}", params.len() + 1);
     }
     (sql, params)
-}
-
-/// A page of the newest matching email of each thread that has one, newest first.
-pub async fn list_threaded(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    filter: &EmailFilter,
-    after: Option<(Timestamp, EmailId)>,
-    skip: i64,
-    most: i64,
-) -> Result<Vec<EmailRecord>> {
-    let (sql, params) = threaded_statement(mailbox, filter, after.as_ref(), skip, most);
-    tx.all(&sql, &params).await
-}
-
-/// Emails come in the order of an index, and for each one a lookup by thread tells whether a newer one matches.
-/// OFFSET 0 keeps PostgreSQL from joining the whole mailbox with itself.
-fn threaded_statement<'a>(
-    mailbox: &'a MailboxId,
-    filter: &'a EmailFilter,
-    after: Option<&'a (Timestamp, EmailId)>,
-    skip: i64,
-    most: i64,
-) -> (String, Vec<Param<'a>>) {
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    let mut conditions = String::new();
-    filter.conditions(&mut conditions, &mut params);
-    let newer = of_newer(&conditions);
-    let mut sql = format!(
-        "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2{conditions}
-         AND NOT EXISTS (SELECT 1 FROM email AS newer WHERE newer.workspace_id = $1 AND newer.mailbox_id = $2
-           AND newer.thread_id = email.thread_id AND (newer.date, newer.id) > (email.date, email.id){newer}
-           LIMIT 1 OFFSET 0)"
-    );
-    if let Some((at, id)) = after {
-        params.extend([Param::from(*at), Param::from(id)]);
-        let _ = write!(sql, " AND (email.date, email.id) < (${}, ${})", params.len(), params.len() + 1);
-    }
-    params.extend([Param::from(most), Param::from(skip)]);
-    let (limit, offset) = (params.len(), params.len() + 1);
-    let _ = write!(sql, " ORDER BY email.date DESC, email.id DESC LIMIT ${limit} OFFSET ${offset}");
-    (sql, params)
-}
-
-/// How many threads have an email that matches.
-pub async fn count_threaded(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
-    let mut sql =
-        "SELECT count(DISTINCT email.thread_id) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2"
-            .to_owned();
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    filter.conditions(&mut sql, &mut params);
-    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
-    Ok(found.map_or(0, |(count,)| count))
-}
-
-/// How many emails match a filter.
-pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
-    if filter.is_plain() {
-        let kept = count_from_counters(tx, mailbox, filter).await?;
-        let Some(now) = filter.held_after else { return Ok(kept) };
-        return Ok(kept - count_held(tx, mailbox, filter, now).await?);
-    }
-    let mut sql =
-        "SELECT count(*) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2".to_owned();
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    filter.conditions(&mut sql, &mut params);
-    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
-    Ok(found.map_or(0, |(count,)| count))
-}
-
-/// How many of the matching emails are held at a time. Holds are short, so these are few.
-async fn count_held(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter, now: Timestamp) -> Result<i64> {
-    let all = EmailFilter { held_after: None, ..filter.clone() };
-    let mut sql = "SELECT count(*) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
-        AND email.held_until > $3"
-        .to_owned();
-    let mut params: Vec<Param<'_>> = vec![mailbox.into(), now.into()];
-    all.conditions(&mut sql, &mut params);
-    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
-    Ok(found.map_or(0, |(count,)| count))
-}
-
-/// The same from the folder counters, whatever the size of the mailbox.
-async fn count_from_counters(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
-    let figure = match filter.is_read {
-        None => "total_count",
-        Some(false) => "unread_count",
-        Some(true) => "total_count - unread_count",
-    };
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    let folder = match &filter.folder {
-        Some(folder) => {
-            params.push(folder.into());
-            "id = $3"
-        }
-        None => "id NOT IN ('trash', 'spam')",
-    };
-    let sql = format!(
-        "SELECT CAST(coalesce(sum({figure}), 0) AS BIGINT) FROM folder WHERE workspace_id = $1 AND mailbox_id = $2 AND {folder}"
-    );
-    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
-    Ok(found.map_or(0, |(count,)| count))
 }
 
 /// The emails with these ids, in no order.
@@ -356,52 +281,11 @@ mod tests {
         let steps: Result<Vec<(i64, i64, i64, String)>> = db
             .read(&"ws_1".into(), async move |tx| {
                 let mailbox = MailboxId::from("mbx_1");
-                let (sql, params) = statement(&mailbox, &filter, sort, after.as_ref(), 0, 26);
+                let (sql, params) = statement((&mailbox).into(), &filter, sort, after.as_ref(), 0, 26);
                 tx.all(&format!("EXPLAIN QUERY PLAN {sql}"), &params).await
             })
             .await;
         steps.unwrap().into_iter().map(|(_, _, _, step)| step).collect()
-    }
-
-    /// A threaded list with other filters scans an index in the order of the result, and looks up newer emails by
-    /// thread.
-    // rules: READ-5, READ-6
-    #[tokio::test(flavor = "multi_thread")]
-    async fn threaded_lists_look_up_newer_emails_by_thread() {
-        let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(&DatabaseLocation::Sqlite(folder.path().join("plans"))).await.unwrap();
-        db.migrate(Timestamp::from_micros(0)).await.unwrap();
-        for filter in [
-            EmailFilter { is_read: Some(false), ..EmailFilter::default() },
-            EmailFilter { is_starred: Some(true), folder: Some("inbox".into()), ..EmailFilter::default() },
-            EmailFilter {
-                category: Some(Category::Technical),
-                labels: vec!["l".into()],
-                ..EmailFilter::default()
-            },
-            EmailFilter {
-                has_attachment: Some(true),
-                held_after: Some(Timestamp::from_micros(1)),
-                ..EmailFilter::default()
-            },
-        ] {
-            let shown = format!("{filter:?}");
-            let steps: Result<Vec<(i64, i64, i64, String)>> = db
-                .read(&"ws_1".into(), async move |tx| {
-                    let mailbox = MailboxId::from("mbx_1");
-                    let after = (Timestamp::from_micros(1), EmailId::from("eml_1"));
-                    let (sql, params) = threaded_statement(&mailbox, &filter, Some(&after), 0, 26);
-                    tx.all(&format!("EXPLAIN QUERY PLAN {sql}"), &params).await
-                })
-                .await;
-            let steps: Vec<String> = steps.unwrap().into_iter().map(|(_, _, _, step)| step).collect();
-            assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{shown}: {steps:#?}");
-            let newer = steps.iter().find(|step| step.contains("SEARCH newer")).unwrap();
-            assert!(
-                newer.contains("email_thread (workspace_id=? AND mailbox_id=? AND thread_id=?"),
-                "{newer}"
-            );
-        }
     }
 
     /// Every list is read from an index in the order of the result: nothing is sorted, so nothing beyond the page is

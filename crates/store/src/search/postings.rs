@@ -105,7 +105,7 @@ impl Walk<'_> {
     async fn rows_of_emails(&self, tx: &mut Tx, below: Option<i64>, most: i64) -> Result<Vec<i64>> {
         let mut sql = format!("SELECT email_text.rowid {MATCHING_SQLITE}");
         let mut params: Vec<Param<'_>> = vec![self.terms.mailbox.into(), self.query.into()];
-        self.terms.filter.conditions(&mut sql, &mut params);
+        self.terms.filter.conditions("$2", &mut sql, &mut params);
         if let Some(below) = below {
             params.push(below.into());
             let _ = write!(sql, " AND email_text.rowid < ${}", params.len() + 1);

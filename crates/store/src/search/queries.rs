@@ -7,13 +7,13 @@ use model::{
     search::query::{Clause, Field},
 };
 
-use super::scope::{prefix, scope};
+use super::scope::{SCOPE_START, prefix};
 
-/// Whether a clause would also match the word of the mailbox.
-fn could_be(clause: &Clause, scope: &str) -> bool {
+/// Whether a clause could also match the word of a mailbox.
+fn could_be_scope(clause: &Clause) -> bool {
     match clause.words.as_slice() {
-        [word] if clause.prefix => scope.starts_with(word.as_str()),
-        [word] => scope == *word,
+        [word] if clause.prefix && SCOPE_START.starts_with(word.as_str()) => true,
+        [word] => word.starts_with(SCOPE_START),
         _ => false,
     }
 }
@@ -52,14 +52,14 @@ pub(super) fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
 /// A query in `tsquery` syntax.
 ///
 /// The GIN index has words but no weights, so a query with weights makes PostgreSQL read every text that may match.
-/// Words for any field have none, unless one equals the mailbox's, which has no weight.
-pub(super) fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let scope = scope(mailbox);
-    let like = scope.to_ascii_lowercase();
-    let mut query = format!("'{scope}'");
+/// Words for any field have none, unless one could be a mailbox's, which has no weight.
+///
+/// It begins with an operator, before which the word of the mailbox belongs.
+pub(super) fn postgres_query(clauses: &[Clause]) -> String {
+    let mut query = String::new();
     for clause in clauses {
         let weight = match clause.field {
-            Field::Any if could_be(clause, &like) => "ABCD",
+            Field::Any if could_be_scope(clause) => "ABCD",
             Field::Any => "",
             Field::Subject => "A",
             Field::Sender => "B",
@@ -100,15 +100,8 @@ mod tests {
         );
         let excludes = Query::parse("-draft").unwrap().clauses;
         assert_eq!(sqlite_query(&mailbox, &excludes), own("(\"~\") NOT (\"~draft\")"));
-        let like_scope = Query::parse("mbx1 mb* mbx11").unwrap().clauses;
-        assert_eq!(
-            postgres_query(&mailbox, &clauses),
-            "'mbx1' & ('past') & ('due' <-> 'date') & !('draft':A) & ('ali':*B)"
-        );
-        assert_eq!(
-            postgres_query(&mailbox, &like_scope),
-            "'mbx1' & ('mbx1':ABCD) & ('mb':*ABCD) & ('mbx11')",
-            "nor there"
-        );
+        let like_scope = Query::parse("mbx1 mb* mbx11 box").unwrap().clauses;
+        assert_eq!(postgres_query(&clauses), " & ('past') & ('due' <-> 'date') & !('draft':A) & ('ali':*B)");
+        assert_eq!(postgres_query(&like_scope), " & ('mbx1':ABCD) & ('mb':*ABCD) & ('mbx11':ABCD) & ('box')",);
     }
 }

@@ -8,9 +8,17 @@ use sha2::{Digest, Sha256};
 /// it has the characters of its own before it.
 const PREFIX_CHARS: usize = 10;
 
+/// What the words of mailboxes in PostgreSQL's index begin with: the prefix of their ids.
+pub(super) const SCOPE_START: &str = "mbx";
+
 /// The word of a mailbox in PostgreSQL's index: letters and digits, so that no tokenizer splits it.
 pub(super) fn scope(mailbox: &MailboxId) -> String {
     mailbox.as_str().chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+/// The same of a column with the id, as an expression.
+pub(super) fn scope_of(column: &str) -> String {
+    format!("regexp_replace({column}, '[^A-Za-z0-9]', '', 'g')")
 }
 
 /// The beginning of every word of a mailbox in SQLite's index: 50 bits of a hash, short because it is stored and

@@ -20,6 +20,28 @@ pub struct SearchHit {
     pub position: String,
 }
 
+/// A page of matches.
+#[derive(Clone, Debug)]
+pub struct SearchPage {
+    /// The mailbox.
+    pub mailbox: MailboxId,
+    /// Whether it has the folder of the filter, if that names one.
+    pub has_folder: bool,
+    /// The emails.
+    pub hits: Vec<SearchHit>,
+    /// How many match, counted up to [`MAX_COUNTED`].
+    pub total: i64,
+}
+
+/// What a search looks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Matching<'a> {
+    /// The conditions on the text.
+    pub clauses: &'a [Clause],
+    /// The conditions on the email.
+    pub filter: &'a EmailFilter,
+}
+
 /// A search: what for, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchTerms<'a> {

@@ -140,9 +140,7 @@ impl Db {
         self.typed(Mode::AsynchronousWrite, Scope::System, SingleRunWork::new(body))
     }
 
-    /// Runs read-only statements of one workspace.
-    ///
-    /// On PostgreSQL each statement has its own snapshot: data that must be consistent is read by one statement.
+    /// Runs read-only statements of one workspace, all on one snapshot of the store.
     pub fn read<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
@@ -280,7 +278,7 @@ impl Db {
         }
     }
 
-    /// Runs read-only statements across workspaces.
+    /// Runs read-only statements across workspaces, all on one snapshot of the store.
     pub fn system_read<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,

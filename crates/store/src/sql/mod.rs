@@ -24,8 +24,10 @@ mod outgoing_wakes;
 mod postgres;
 mod readers;
 mod scope;
+mod select;
 mod session;
 mod sqlite;
+mod traffic;
 mod transaction;
 mod value;
 mod wake;
@@ -38,6 +40,8 @@ pub use self::{
     db::Db,
     location::DatabaseLocation,
     postgres::statements::StatementCounts,
+    select::{AnySelect, Select},
+    traffic::Traffic,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, wait_for_wake},

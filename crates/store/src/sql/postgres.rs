@@ -1,8 +1,9 @@
 //! PostgreSQL: a small pool, prepared statements, and row-level security as a second check.
 //!
-//! The workspace is passed to the server in a session variable. That statement and BEGIN are pipelined with the first
-//! real one, so they cost no round trip of their own.
+//! The workspace is passed to the server in a variable of the transaction. That statement and BEGIN are pipelined with
+//! the first real one, and nobody waits for the COMMIT of a read, so they cost no round trip of their own.
 
+mod requirements;
 mod rows;
 pub(super) mod session;
 mod settings;
@@ -23,8 +24,7 @@ use tokio_postgres::{Config, NoTls, config::SslMode};
 
 use self::{
     session::{Begin, PostgresSession, SAVEPOINT},
-    settings::ConnectionSettings,
-    statements::{StatementCounters, StatementCounts},
+    statements::{StatementCounters, StatementCounts, TransactionEnd},
 };
 use super::{
     group::{Groups, OpenGroup},
@@ -51,7 +51,6 @@ pub(super) struct PostgresEngine {
     groups: Groups,
     /// Counts the transactions that neither share a commit nor are batches.
     changes: AtomicU64,
-    settings: Arc<ConnectionSettings>,
     counters: Arc<StatementCounters>,
     /// Whether a test lets this process die between a commit and its wake-ups.
     #[cfg(feature = "faults")]
@@ -78,17 +77,18 @@ impl PostgresEngine {
             .wait_timeout(Some(POOL_TIMEOUT))
             .create_timeout(Some(POOL_TIMEOUT))
             .runtime(Runtime::Tokio1)
-            // The connection of the last read has its workspace set, and its statements prepared.
+            // The connection of the last transaction has its statements prepared.
             .queue_mode(QueueMode::Lifo)
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
-        drop(pool.get().await?);
+        let first = pool.get().await.map_err(|error| requirements::connection_fault(&config, error))?;
+        requirements::check(&first).await?;
+        drop(first);
         Ok(Self {
             pool,
             listener: Listener::start(config),
             groups: Groups::default(),
             changes: AtomicU64::new(0),
-            settings: Arc::default(),
             counters: Arc::default(),
             #[cfg(feature = "faults")]
             is_dying: false.into(),
@@ -105,15 +105,14 @@ impl PostgresEngine {
         let done = async {
             match mode {
                 Mode::Write | Mode::AsynchronousWrite => {
-                    let done = self.transaction(scope, mode, &mut *work).await;
+                    let done = self.write(scope, mode, &mut *work).await;
                     // Also after a failure: it may have been committed.
                     self.changes.fetch_add(1, Ordering::Release);
                     done
                 }
                 Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
                 Mode::BatchWrite => self.batch(&mut *work).await,
-                Mode::Read | Mode::ShortRead => self.read(scope, &mut *work).await,
-                Mode::Snapshot => self.transaction(scope, mode, &mut *work).await,
+                Mode::Read | Mode::ShortRead | Mode::Snapshot => self.read(scope, mode, &mut *work).await,
             }
         };
         self.listener.unless_down(done).await?;
@@ -165,7 +164,7 @@ impl PostgresEngine {
         self.changes.load(Ordering::Acquire)
     }
 
-    async fn transaction(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+    async fn write(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
         let mut tx = self.begin(scope, mode).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
@@ -185,30 +184,22 @@ impl PostgresEngine {
         Ok(())
     }
 
-    async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(scope, Mode::Read).await?;
+    async fn read(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, mode).await?;
         work.run(&mut tx).await;
+        // The session ends its transaction when it is dropped.
         Ok(())
     }
 
-    /// Takes a connection from the pool, to start a transaction or to read without one.
+    /// Takes a connection from the pool, for a transaction that starts with the first statement.
     async fn begin(&self, scope: Scope, mode: Mode<'_>) -> Result<SystemTx> {
         let client = self.pool.get().await?;
-        let transaction = |begin: &str, commits: Option<bool>| -> Result<Option<Begin>> {
-            let statements = settings::begin(begin, scope.setting())?;
-            Ok(Some(Begin::Transaction { statements, commits }))
+        let (begin, end) = match mode {
+            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => (BEGIN, TransactionEnd::Durable),
+            Mode::AsynchronousWrite => (BEGIN_ASYNCHRONOUS, TransactionEnd::Asynchronous),
+            Mode::Read | Mode::ShortRead | Mode::Snapshot => (BEGIN_READ, TransactionEnd::Read),
         };
-        let begin = match mode {
-            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => transaction(BEGIN, Some(false))?,
-            Mode::AsynchronousWrite => transaction(BEGIN_ASYNCHRONOUS, Some(true))?,
-            Mode::Snapshot => transaction(BEGIN_SNAPSHOT, None)?,
-            Mode::Read | Mode::ShortRead if self.settings.has(&client, scope.setting()) => None,
-            Mode::Read | Mode::ShortRead => {
-                let set_workspace = client.prepare_cached(SET_FOR_SESSION).await?;
-                let (setting, known) = (scope.setting().to_owned(), self.settings.clone());
-                Some(Begin::Read { set_workspace, setting, known })
-            }
-        };
+        let begin = Begin { statements: settings::begin(begin, scope.setting())?, end };
         let session = PostgresSession::new(client, begin, self.counters.clone());
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
@@ -226,10 +217,7 @@ const BEGIN: &str = "BEGIN";
 /// Its commit is acknowledged before it is on disk, where it is half a second later.
 const BEGIN_ASYNCHRONOUS: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Every statement of the transaction sees the snapshot of the first one.
-const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-/// A bare read sets the variable for the session; the next one of another workspace sets it again.
-const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Runs the work of a group's first member, which needs no savepoint: if it fails, there is nothing to keep. Returns
 /// whether it succeeded.

@@ -14,7 +14,7 @@ impl Scope {
         WorkspaceId::from(self.setting())
     }
 
-    /// The value of the session variable that PostgreSQL's row-level security compares with.
+    /// The value of the setting that PostgreSQL's row-level security compares with.
     pub(super) fn setting(&self) -> &str {
         match self {
             Self::Workspace(id) => id.as_str(),

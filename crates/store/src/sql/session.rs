@@ -4,8 +4,9 @@
 
 use super::{
     postgres::session::PostgresSession,
+    select::AnySelect,
     sqlite::session::SqliteSession,
-    value::{FromRow, Param, Query, ReadRow, read_into},
+    value::{Cells, FromRow, Param, Query, ReadRow, Row, read_into},
 };
 use crate::error::Result;
 
@@ -87,6 +88,30 @@ impl Session {
             Self::Sqlite(session) => session.rows(sql, params, read),
             Self::Postgres(session) => session.rows(sql, params, read).await,
         }
+    }
+
+    /// Runs queries whose statements were taken before.
+    pub(super) async fn select(
+        &mut self,
+        selects: &mut [&mut dyn AnySelect<'_>],
+        statements: &[(String, Vec<Param<'_>>)],
+    ) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => {
+                for (select, (sql, params)) in selects.iter_mut().zip(statements) {
+                    session.rows(sql, params, &mut |row| select.read(row))?;
+                }
+            }
+            Self::Postgres(session) => {
+                let rows_of_all = session.rows_of_all(statements).await?;
+                for (select, rows) in selects.iter_mut().zip(rows_of_all) {
+                    for row in &rows {
+                        select.read(&mut Row { cells: Cells::Postgres(row), next: 0 })?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {

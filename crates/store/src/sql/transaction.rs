@@ -9,6 +9,7 @@ use super::faults::statements;
 use super::{
     postgres::session::PostgresSession,
     scope::Scope,
+    select::AnySelect,
     session::Session,
     sqlite::session::SqliteSession,
     value::{FromRow, Param, Query},
@@ -182,6 +183,18 @@ impl Tx {
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.all(sql, &params).await
+    }
+
+    /// Runs queries that do not need each other's rows: on PostgreSQL they share a round trip.
+    pub async fn select(&mut self, selects: &mut [&mut dyn AnySelect<'_>]) -> Result<()> {
+        let mut statements = Vec::with_capacity(selects.len());
+        for select in &mut *selects {
+            let (sql, params) = select.take_statement();
+            #[cfg(feature = "faults")]
+            statements::check(&self.workspace, &mut self.seen, &sql)?;
+            statements.push((sql, with_workspace(&self.workspace, &params)));
+        }
+        self.session.select(selects, &statements).await
     }
 }
 

@@ -10,9 +10,12 @@ use crate::{Param, Tx, error::Result, mailboxes};
 /// The pseudo-folder for everything but Trash and Spam.
 pub const LISTED: &str = "";
 
+/// What the name of the counter of a folder's threads begins with.
+pub(super) const COUNTER_PREFIX: &str = "threads.";
+
 /// The name of the counter of a folder's threads. Counting the rows would take longer the more there are.
 pub fn counter(folder: &str) -> String {
-    format!("threads.{folder}")
+    format!("{COUNTER_PREFIX}{folder}")
 }
 
 /// The fields of an arriving email that threads need.

@@ -1,18 +1,20 @@
 //! Lists of emails: filters, threads, cursors and pages.
 
 use model::{
-    EmailId, LabelId, MailboxId, Timestamp,
+    EmailId, Timestamp,
     emails::{Email, EmailPage, ListQuery, ReadOptions, SortColumn, SortDirection},
 };
 use store::{
     Tx,
     emails::{self, EmailFilter, EmailRecord, ListPosition, Sort},
-    labels,
-    mailboxes::MailboxName,
-    threads::{self, ThreadFilter},
+    mailboxes::{MailboxFigure, MailboxName},
+    threads::{self, ThreadFilter, ThreadPageStart},
 };
 
-use super::present::{self, FetchedContent, FolderNames, Presenter};
+use super::{
+    present::{self, FetchedContent, FolderNames, Presenter},
+    surroundings::{Surroundings, WantedContents},
+};
 use crate::{
     core::{
         app::App,
@@ -82,33 +84,44 @@ async fn read_page(
     after: Option<ListPosition>,
     now: Timestamp,
 ) -> Result<Page> {
-    let mailbox = mailboxes::find_id(tx, named).await?;
-    let filter = filter(tx, &mailbox, query, now).await?;
+    let filter = filter(query, now)?;
     let options = query.read_options();
     let with_bodies = query.max_body_chars.is_some() || query.max_total_chars.is_some();
     let skip = query.page.map_or(0, |page| (page - 1).saturating_mul(query.limit));
     let found = if query.threaded && filters_more(query) {
-        matching_threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
+        matching_threaded(tx, named, &filter, after.as_ref(), skip, query.limit).await?
     } else if query.threaded {
-        threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
+        threaded(tx, named, &filter, after.as_ref(), skip, query.limit).await?
     } else {
         let sort = Sort { column: query.sort_column, direction: query.sort_direction };
         let mut records =
-            emails::list(tx, &mailbox, &filter, sort, after.as_ref(), skip, query.limit + 1).await?;
+            emails::select_list(named.into(), &filter, sort, after.as_ref(), skip, query.limit + 1);
+        let mut total = emails::select_total(named, &filter);
+        tx.select(&mut [&mut total, &mut records]).await?;
+        let total = folders::require(total.row())?;
+        let mut records = records.rows();
         let more = truncate_page(&mut records, query.limit);
         let next = records.last().filter(|_| more).map(|last| sort.position(last));
-        let total = emails::count(tx, &mailbox, &filter).await?;
-        EmailListing { records: records.into_iter().map(|mail| (mail, None)).collect(), total, next }
+        EmailListing { records, counts: None, total, next }
     };
-    let names = FolderNames::load(tx, &mailbox, found.records.iter().map(|(mail, _)| mail)).await?;
-    let records = fetch(tx, found.records, &names, &options, with_bodies).await?;
-    Ok(Page { records, names, total: found.total, next: found.next })
+    let wanted = WantedContents::bodies(&options, with_bodies);
+    let surroundings = Surroundings::load(tx, &found.total.id, &found.records, &options, wanted).await?;
+    let counts = found.counts.unwrap_or_default().into_iter().map(Some).chain(std::iter::repeat(None));
+    let records = found.records.into_iter().zip(counts).map(|(mail, count)| {
+        let fetched = surroundings.body(&mail, &options);
+        (mail, count, fetched)
+    });
+    let records = records.collect();
+    Ok(Page { records, names: surroundings.names, total: found.total.figure, next: found.next })
 }
 
 /// The records of a page.
 struct EmailListing {
-    records: Vec<(EmailRecord, Option<i64>)>,
-    total: i64,
+    records: Vec<EmailRecord>,
+    /// The numbers of emails in their threads.
+    counts: Option<Vec<i64>>,
+    /// The mailbox, with how many there are.
+    total: MailboxFigure,
     next: Option<ListPosition>,
 }
 
@@ -118,24 +131,6 @@ fn truncate_page<T>(found: &mut Vec<T>, limit: i64) -> bool {
     let more = found.len() > wanted;
     found.truncate(wanted);
     more
-}
-
-/// Fetches the contents of emails that are presented with their bodies.
-pub(crate) async fn fetch(
-    tx: &mut Tx,
-    records: Vec<(EmailRecord, Option<i64>)>,
-    names: &FolderNames,
-    options: &ReadOptions,
-    with_bodies: bool,
-) -> Result<Vec<(EmailRecord, Option<i64>, Option<FetchedContent>)>> {
-    let presenter = Presenter { folders: names, options };
-    let (records, counts): (Vec<_>, Vec<_>) = records.into_iter().unzip();
-    let records: Vec<_> = if with_bodies {
-        presenter.fetch_all(tx, records).await?
-    } else {
-        records.into_iter().map(|mail| (mail, None)).collect()
-    };
-    Ok(records.into_iter().zip(counts).map(|((mail, fetched), count)| (mail, count, fetched)).collect())
 }
 
 /// Presents a page. With a budget the newest emails keep their text; the rest is cut and marked as such.
@@ -173,55 +168,48 @@ pub(crate) async fn show(
 /// The newest email of each thread, with the number of its emails.
 async fn threaded(
     tx: &mut Tx,
-    mailbox: &MailboxId,
+    named: &MailboxName,
     filter: &EmailFilter,
     after: Option<&ListPosition>,
     skip: i64,
     limit: i64,
 ) -> Result<EmailListing> {
     let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
-    let mut found = threads::list(tx, mailbox, &chosen, after.and_then(date_and_id), skip, limit + 1).await?;
+    let start = ThreadPageStart { after: after.and_then(date_and_id), skip };
+    let (mut found, total) =
+        threads::page(tx, named, &chosen, &start, limit + 1).await?.ok_or_else(mailboxes::missing)?;
+    let total = folders::require(Some(total))?;
     let more = truncate_page(&mut found, limit);
     let next = found.last().filter(|_| more).map(|last| ListPosition {
         numbers: vec![last.position.0.as_micros()],
         text: None,
         id: last.position.1.clone(),
     });
-    found.retain(|thread| thread.mail_count > 0);
-    let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
-    let mut newest = emails::select(tx, mailbox, &ids).await?;
-    let total = threads::count(tx, mailbox, &chosen).await?;
-    let mut records = Vec::with_capacity(found.len());
-    for thread in found {
-        if let Some(at) = newest.iter().position(|mail| mail.id == thread.newest_email) {
-            records.push((newest.swap_remove(at), Some(thread.mail_count)));
-        }
-    }
-    Ok(EmailListing { records, total, next })
+    let shown = found.into_iter().filter(|thread| thread.mail_count > 0);
+    let (records, counts) = shown.map(|thread| (thread.newest, thread.mail_count)).unzip();
+    Ok(EmailListing { records, counts: Some(counts), total, next })
 }
 
 /// The same with further filters; the number counts all visible emails of the thread.
 async fn matching_threaded(
     tx: &mut Tx,
-    mailbox: &MailboxId,
+    named: &MailboxName,
     filter: &EmailFilter,
     after: Option<&ListPosition>,
     skip: i64,
     limit: i64,
 ) -> Result<EmailListing> {
     let after = after.and_then(date_and_id);
-    let mut found = emails::list_threaded(tx, mailbox, filter, after, skip, limit + 1).await?;
+    let mut found = emails::select_newest(named.into(), filter, after.as_ref(), skip, limit + 1);
+    let mut total = emails::select_newest_total(named, filter);
+    tx.select(&mut [&mut total, &mut found]).await?;
+    let total = folders::require(total.row())?;
+    let mut found = found.rows();
     let more = truncate_page(&mut found, limit);
     let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-    let next = found.last().filter(|_| more).map(|last| sort.position(last));
-    let total = emails::count_threaded(tx, mailbox, filter).await?;
-    let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
-    let mut records = Vec::with_capacity(found.len());
-    for mail in found {
-        let count = threads::count_emails(tx, mailbox, &chosen, &mail.thread_id).await?;
-        records.push((mail, Some(count)));
-    }
-    Ok(EmailListing { records, total, next })
+    let next = found.last().filter(|_| more).map(|last| sort.position(&last.email));
+    let (records, counts) = found.into_iter().map(|thread| (thread.email, thread.count)).unzip();
+    Ok(EmailListing { records, counts: Some(counts), total, next })
 }
 
 /// The position in a list by date.
@@ -239,20 +227,16 @@ fn filters_more(query: &ListQuery) -> bool {
         || query.thread_id.is_some()
 }
 
-async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
+fn filter(query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
     let sorted = query.sort_column != SortColumn::Date || query.sort_direction != SortDirection::Descending;
     if query.threaded && sorted {
         return Err(Error::invalid("threaded", "is always newest first: omit sortColumn and sortDirection"));
     }
-    folders::require(tx, mailbox, query.folder.as_ref()).await?;
     Ok(EmailFilter {
         folder: query.folder.clone(),
         thread: query.thread_id.clone(),
         category: query.category,
-        labels: match &query.custom_label {
-            Some(slug) => vec![label_id(tx, mailbox, slug).await?],
-            None => Vec::new(),
-        },
+        labels: query.custom_label.iter().cloned().collect(),
         is_read: query.is_read,
         is_starred: query.is_starred,
         has_attachment: query.has_attachment,
@@ -260,10 +244,4 @@ async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timest
         date_end: None,
         held_after: (!query.include_held).then_some(now),
     })
-}
-
-/// The label with a slug; an unknown slug matches nothing.
-pub(crate) async fn label_id(tx: &mut Tx, mailbox: &MailboxId, slug: &str) -> Result<LabelId> {
-    let found = labels::list(tx, mailbox).await?.into_iter().find(|label| label.slug == slug);
-    Ok(found.map_or_else(|| LabelId::from(""), |label| label.id))
 }

@@ -6,20 +6,26 @@ use mail::safe_text::SafeText;
 use model::{
     EmailId, FolderId, MailboxId, Timestamp, WorkspaceId,
     emails::{BodyFormat, BodySource, Email, OmissionReason, ProviderMetadata, ReadOptions, ScanStatus},
-    folders::SystemFolder,
+    folders::{Folder, SystemFolder},
 };
 use store::{
     Tx,
-    contents::{self, ContentRecord, HeaderSource, OpenedMessage, Part, ReadableContent, StoredPart, Texts},
+    contents::{
+        self, BothTexts, ContentRecord, ContentView, HeaderSource, OpenedMessage, Part, ReadableContent,
+        StoredPart, Texts,
+    },
     emails::{self, EmailRecord, EmailWithContent},
     folders,
     mailboxes::MailboxName,
     vault::DataKey,
 };
 
-use crate::core::{
-    app::App,
-    error::{Error, Result},
+use crate::{
+    core::{
+        app::App,
+        error::{Error, Result},
+    },
+    mailbox::mailboxes,
 };
 
 /// Characters of a body in safe mode, unless the caller says otherwise.
@@ -38,14 +44,31 @@ impl FolderNames {
         if emails.into_iter().all(|mail| SystemFolder::of(&mail.folder_id).is_some()) {
             return Ok(Self::default());
         }
-        let folders = folders::list(tx, mailbox).await?;
-        Ok(Self(folders.into_iter().map(|folder| (folder.id, folder.name)).collect()))
+        let mut folders = folders::select_list(mailbox);
+        tx.select(&mut [&mut folders]).await?;
+        Ok(Self::from(folders.rows()))
+    }
+
+    /// The name of one folder, if it is none of those.
+    pub(crate) fn of_one(id: FolderId, name: Option<String>) -> Self {
+        Self(name.map(|name| (id, name)).into_iter().collect())
+    }
+
+    /// Whether emails are only in folders that every mailbox has.
+    pub(crate) fn are_known(emails: &[EmailRecord]) -> bool {
+        emails.iter().all(|mail| SystemFolder::of(&mail.folder_id).is_some())
     }
 
     fn of(&self, id: &FolderId) -> String {
         let system = SystemFolder::of(id).map(SystemFolder::name);
         let name = system.or_else(|| self.0.get(id).map(String::as_str));
         name.unwrap_or(id.as_str()).to_owned()
+    }
+}
+
+impl From<Vec<Folder>> for FolderNames {
+    fn from(folders: Vec<Folder>) -> Self {
+        Self(folders.into_iter().map(|folder| (folder.id, folder.name)).collect())
     }
 }
 
@@ -90,21 +113,6 @@ impl Presenter<'_> {
         } else {
             Ok(None)
         }
-    }
-
-    /// Fetches the contents of emails, of those that are to be shown.
-    pub(crate) async fn fetch_all(
-        &self,
-        tx: &mut Tx,
-        records: Vec<EmailRecord>,
-    ) -> Result<Vec<(EmailRecord, Option<FetchedContent>)>> {
-        let fetched = fetch_all(tx, &self.content_ids(&records), self.options.agent_safe_content).await?;
-        Ok(records.into_iter().zip(fetched).collect())
-    }
-
-    /// The contents of emails that are to be shown, in their order.
-    pub(crate) fn content_ids<'a>(&self, records: &'a [EmailRecord]) -> Vec<Option<&'a str>> {
-        records.iter().map(|mail| self.wants_content(mail).then_some(mail.content_id.as_str())).collect()
     }
 
     /// Presents an email with its fetched content, or else with its snippet.
@@ -292,14 +300,32 @@ pub(crate) async fn find(
     safe: bool,
 ) -> Result<Option<EmailWithContent<FetchedContent>>> {
     fn fetched<T: Into<FetchedContent>>(found: EmailWithContent<T>) -> EmailWithContent<FetchedContent> {
-        let EmailWithContent { mailbox, email, content } = found;
-        EmailWithContent { mailbox, email, content: content.into() }
+        let EmailWithContent { mailbox, folder_name, email, content } = found;
+        EmailWithContent { mailbox, folder_name, email, content: content.into() }
     }
     Ok(if safe {
         emails::find_with_content::<Texts>(tx, mailbox, id).await?.map(fetched)
     } else {
         emails::find_with_content::<ReadableContent>(tx, mailbox, id).await?.map(fetched)
     })
+}
+
+/// Finds an email with its content, or tells what is missing.
+pub(crate) async fn get<T: ContentView>(
+    tx: &mut Tx,
+    mailbox: &MailboxName,
+    id: &EmailId,
+) -> Result<EmailWithContent<T>> {
+    match emails::find_with_content::<T>(tx, mailbox, id).await? {
+        Some(found) => Ok(found),
+        None => Err(missing_in(tx, mailbox).await?),
+    }
+}
+
+/// The error for an email that does not exist: a mailbox that is missing is told as such.
+pub(crate) async fn missing_in(tx: &mut Tx, mailbox: &MailboxName) -> Result<Error> {
+    mailboxes::find_id(tx, mailbox).await?;
+    Ok(missing())
 }
 
 /// Fetches what is needed to show an email.
@@ -309,25 +335,6 @@ pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Opti
     } else {
         contents::find_view::<ReadableContent>(tx, content).await?.map(FetchedContent::from)
     })
-}
-
-/// Fetches what is needed to present several emails, in one statement: each may be a network round trip.
-pub(crate) async fn fetch_all(
-    tx: &mut Tx,
-    content_ids: &[Option<&str>],
-    safe: bool,
-) -> Result<Vec<Option<FetchedContent>>> {
-    let mut ids: Vec<&str> = content_ids.iter().copied().flatten().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let found: HashMap<String, FetchedContent> = if safe {
-        let all = contents::find_views::<Texts>(tx, &ids).await?;
-        all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
-    } else {
-        let all = contents::find_views::<ReadableContent>(tx, &ids).await?;
-        all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
-    };
-    Ok(content_ids.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
 }
 
 /// Decrypts fetched content.
@@ -357,6 +364,25 @@ pub(crate) async fn open(
             Ok(EmailContent::Safe(text))
         }
     }
+}
+
+/// Decrypts the text for agents and the body for people.
+pub(crate) async fn open_both(
+    app: &App,
+    workspace: &WorkspaceId,
+    BothTexts(texts): &BothTexts,
+) -> Result<(String, String)> {
+    let key = app.data_key(workspace).await?;
+    let opener = ContentOpener { app, workspace, key: &key };
+    let body = match &texts.body {
+        Some(body) => opener.text(&texts.id, Part::Body, body).await?,
+        None => String::new(),
+    };
+    let safe = match &texts.safe {
+        Some(safe) => opener.text(&texts.id, Part::Safe, safe).await?,
+        None => body.clone(),
+    };
+    Ok((safe, body))
 }
 
 /// The text for agents, as it is stored.

@@ -21,10 +21,9 @@ use crate::{
         error::{Detail, Error, ErrorKind, Result},
     },
     inbox::emails::{
-        label_id,
         present::{self, FetchedContent, FolderNames, Presenter},
+        surroundings::{Surroundings, WantedContents},
     },
-    mailbox::folders,
 };
 
 /// A matching message, with what is needed to show it.
@@ -90,55 +89,37 @@ pub(super) async fn fetch(
     found: Vec<EmailRecord>,
     by_terms: bool,
 ) -> Result<(Vec<Hit>, FolderNames)> {
-    let names = FolderNames::load(tx, mailbox, &found).await?;
     let options = input.read_options();
-    let presenter = Presenter { folders: &names, options: &options };
-    let nothing = || vec![None; found.len()];
-    let texts = if by_terms {
-        present::fetch_all(tx, &presenter.content_ids(&found), true).await?
-    } else {
-        nothing()
-    };
     let with_bodies = options.max_body_chars.is_some();
-    let bodies = if with_bodies {
-        present::fetch_all(tx, &presenter.content_ids(&found), options.agent_safe_content).await?
-    } else {
-        nothing()
-    };
-    let contents = texts.into_iter().zip(bodies);
-    let hits = found.into_iter().zip(contents).map(|(email, (text, body))| Hit { email, text, body });
-    Ok((hits.collect(), names))
+    let bodies = WantedContents::bodies(&options, with_bodies);
+    let wanted = WantedContents { safe: bodies.safe || by_terms, ..bodies };
+    let surroundings = Surroundings::load(tx, mailbox, &found, &options, wanted).await?;
+    let hits = found.into_iter().map(|email| Hit {
+        text: surroundings.text(&email, &options).filter(|_| by_terms),
+        body: surroundings.body(&email, &options).filter(|_| with_bodies),
+        email,
+    });
+    Ok((hits.collect(), surroundings.names))
 }
 
-pub(super) async fn filter(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    input: &SearchQuery,
-    query: &Query,
-    now: Timestamp,
-) -> Result<EmailFilter> {
-    folders::require(tx, mailbox, input.folder.as_ref()).await?;
+pub(super) fn filter(input: &SearchQuery, query: &Query, now: Timestamp) -> EmailFilter {
     let later = |one: Option<Timestamp>, other: Option<Timestamp>| one.max(other);
     let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
-    let mut labels = Vec::new();
-    for slug in input.custom_label.iter().chain(&query.labels) {
-        labels.push(label_id(tx, mailbox, slug).await?);
-    }
-    Ok(EmailFilter {
+    EmailFilter {
         folder: input.folder.clone(),
         thread: None,
         category: input.category,
-        labels,
+        labels: input.custom_label.iter().chain(&query.labels).cloned().collect(),
         is_read: query.is_read,
         is_starred: query.is_starred,
         has_attachment: query.has_attachment,
         date_start: later(input.date_start, query.after),
         date_end: earlier(input.date_end, query.before),
         held_after: (!input.include_held).then_some(now),
-    })
+    }
 }
 
 pub(super) async fn show(

@@ -17,8 +17,9 @@ use model::{
 use serde::{Deserialize, Serialize};
 use store::{
     emails::{EmailFilter, EmailRecord},
+    mailboxes as stored_mailboxes,
     memory::{self, Owner},
-    search,
+    search::{self, Matching},
 };
 
 use super::{
@@ -35,7 +36,7 @@ use crate::{
         state::indexes::{MailFilter, PassageFilter},
     },
     inbox::emails::present::FolderNames,
-    mailbox::mailboxes,
+    mailbox::{folders, mailboxes},
     recall::memory::{
         find::{Query, ranked},
         mail::is_on,
@@ -104,16 +105,20 @@ async fn order(
     let (named, wanted, parsed, now) = (mailboxes::name(mailbox), input.clone(), words.clone(), call.now);
     let (mailbox, filter, by_terms) = app
         .read(call, async move |tx| {
-            let mailbox = mailboxes::find_id(tx, &named).await?;
-            let filter = filter(tx, &mailbox, &wanted, &parsed, now).await?;
-            let by_terms = if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
-                let words =
-                    search::SearchTerms { mailbox: &mailbox, clauses: &parsed.clauses, filter: &filter };
-                search::find(tx, &words, None, MAX_TERM_HITS).await?.0
-            } else {
-                Vec::new()
-            };
-            Ok((mailbox, filter, by_terms))
+            let filter = filter(&wanted, &parsed, now);
+            if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
+                let words = Matching { clauses: &parsed.clauses, filter: &filter };
+                let page = search::find(tx, &named, words, None, MAX_TERM_HITS)
+                    .await?
+                    .ok_or_else(mailboxes::missing)?;
+                if !page.has_folder {
+                    return Err(Error::new(ErrorKind::FolderUnknown));
+                }
+                return Ok((page.mailbox, filter, page.hits));
+            }
+            let mut about = stored_mailboxes::select_with_folder(&named, filter.folder.as_ref());
+            tx.select(&mut [&mut about]).await?;
+            Ok((folders::require(about.row())?.id, filter.clone(), Vec::new()))
         })
         .await?;
     if words.impossible {

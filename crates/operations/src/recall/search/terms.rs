@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use store::{
     Tx,
     emails::{self, ListPosition, Sort},
-    mailboxes::MailboxName,
-    search,
+    mailboxes::{self as stored_mailboxes, MailboxFigure, MailboxName},
+    search::{self, Matching},
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     core::{app::App, call::Call, cursor, error::Result},
     inbox::emails::present::FolderNames,
-    mailbox::mailboxes,
+    mailbox::{folders, mailboxes},
 };
 
 /// Where a page ended.
@@ -69,18 +69,21 @@ async fn find(
     after: Option<SearchPosition>,
     now: Timestamp,
 ) -> Result<SearchResult> {
-    let mailbox = mailboxes::find_id(tx, named).await?;
-    let filter = filter(tx, &mailbox, input, query, now).await?;
+    let filter = filter(input, query, now);
     let limit = input.limit + 1;
     // Without terms the index is not needed: the list answers it.
     let by_terms = !query.clauses.is_empty();
-    let (mut found, total) = if query.impossible {
-        (Vec::new(), 0)
+    let (mut found, about) = if query.impossible {
+        let mut about = stored_mailboxes::select_with_folder(named, filter.folder.as_ref());
+        tx.select(&mut [&mut about]).await?;
+        (Vec::new(), about.row())
     } else if by_terms {
         let place = after.as_ref().map(|position| position.place.as_str());
-        let wanted = search::SearchTerms { mailbox: &mailbox, clauses: &query.clauses, filter: &filter };
-        let (found, total) = search::find(tx, &wanted, place, limit).await?;
-        (found.into_iter().map(|found| (found.email, found.position)).collect::<Vec<_>>(), total)
+        let wanted = Matching { clauses: &query.clauses, filter: &filter };
+        let page = search::find(tx, named, wanted, place, limit).await?.ok_or_else(mailboxes::missing)?;
+        let found = page.hits.into_iter().map(|found| (found.email, found.position));
+        let about = MailboxFigure { id: page.mailbox, has_requested: page.has_folder, figure: page.total };
+        (found.collect::<Vec<_>>(), Some(about))
     } else {
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
         let after = after.map(|position| ListPosition {
@@ -88,15 +91,18 @@ async fn find(
             text: None,
             id: position.place.into(),
         });
-        let found = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit).await?;
-        let total = emails::count(tx, &mailbox, &filter).await?;
-        (found.into_iter().map(|email| (email.clone(), email.id.to_string())).collect(), total)
+        let mut found = emails::select_list(named.into(), &filter, sort, after.as_ref(), 0, limit);
+        let mut about = emails::select_total(named, &filter);
+        tx.select(&mut [&mut about, &mut found]).await?;
+        let found = found.rows().into_iter().map(|email| (email.clone(), email.id.to_string()));
+        (found.collect(), about.row())
     };
+    let about = folders::require(about)?;
     let more = cursor::truncate(&mut found, input.limit);
     let next = found
         .last()
         .map(|(email, place)| SearchPosition { place: place.clone(), date: email.date.as_micros() });
     let (hits, names) =
-        fetch(tx, &mailbox, input, found.into_iter().map(|(email, _)| email).collect(), by_terms).await?;
-    Ok(SearchResult { hits, names, total, more, next })
+        fetch(tx, &about.id, input, found.into_iter().map(|(email, _)| email).collect(), by_terms).await?;
+    Ok(SearchResult { hits, names, total: about.figure, more, next })
 }

@@ -4,18 +4,21 @@
 use std::{borrow::Cow, sync::Arc};
 
 use deadpool_postgres::Object;
-use futures_util::future::{try_join, try_join_all, try_join3};
+use futures_util::{
+    FutureExt,
+    future::{try_join, try_join_all, try_join3},
+};
 use tokio_postgres::{Statement, types::ToSql};
 
 use super::{
     rows::{Argument, arguments, for_many},
-    settings::ConnectionSettings,
-    statements::StatementCounters,
+    statements::{StatementCounters, TransactionEnd},
 };
 use crate::{
     error::{Error, Result},
     sql::{
         deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
+        traffic::Traffic,
         value::{Cells, Param, Query, ReadRow, Row},
     },
 };
@@ -31,6 +34,8 @@ pub(in crate::sql) struct PostgresSession {
     client: Option<Object>,
     /// What must be sent before the first statement.
     begin: Option<Begin>,
+    /// What depends on how the transaction ends.
+    end: TransactionEnd,
     /// Whether a transaction is open on the server.
     open: bool,
     /// Statements to send with the next one.
@@ -40,42 +45,28 @@ pub(in crate::sql) struct PostgresSession {
     /// Whether this is a group or a batch, whose members never read what they add to.
     pub(super) defers_increments: bool,
     counters: Arc<StatementCounters>,
-    /// Whether its commit is counted, and whether that is asynchronous.
-    commits: Option<bool>,
 }
 
-/// What must be sent before the first statement.
-pub(super) enum Begin {
-    /// BEGIN and the settings of the transaction, and whether it commits asynchronously; `None` if it only reads.
-    Transaction { statements: String, commits: Option<bool> },
-    /// The workspace of a bare read.
-    Read { set_workspace: Statement, setting: String, known: Arc<ConnectionSettings> },
+/// What must be sent before the first statement, and how the transaction ends.
+pub(super) struct Begin {
+    /// The start of the transaction, and its [settings](super::settings).
+    pub(super) statements: String,
+    pub(super) end: TransactionEnd,
 }
 
 impl Begin {
     async fn send(self, client: &Object) -> Result<()> {
-        match self {
-            Self::Transaction { statements, .. } => Ok(client.batch_execute(&statements).await?),
-            Self::Read { set_workspace, setting, known } => {
-                client.query(&set_workspace, &[&setting as &(dyn ToSql + Sync)]).await?;
-                known.confirm(client, setting);
-                Ok(())
-            }
-        }
+        Ok(client.batch_execute(&self.statements).await?)
     }
 }
 
 impl PostgresSession {
-    pub(super) fn new(client: Object, begin: Option<Begin>, counters: Arc<StatementCounters>) -> Self {
-        let commits = match &begin {
-            Some(Begin::Transaction { commits, .. }) => *commits,
-            _ => None,
-        };
+    pub(super) fn new(client: Object, begin: Begin, counters: Arc<StatementCounters>) -> Self {
         Self {
             client: Some(client),
-            begin,
+            end: begin.end,
+            begin: Some(begin),
             counters,
-            commits,
             open: false,
             pipeline: Vec::new(),
             increments: Vec::new(),
@@ -90,23 +81,25 @@ impl PostgresSession {
     /// Runs `work` with prepared statements, pipelined after what must precede it.
     async fn with_begin<T>(
         &mut self,
-        texts: &[&str],
+        statements: &[&str],
         work: impl AsyncFnOnce(&Object, &[Statement]) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
-        let begin = self.begin.take();
-        self.open |= matches!(begin, Some(Begin::Transaction { .. }));
         let pipeline = std::mem::take(&mut self.pipeline);
-        let client = self.client()?;
         let mut ready = Vec::with_capacity(pipeline.len());
+        let mut prepared = Vec::with_capacity(statements.len());
+        let client = self.client()?;
         for statement in &pipeline {
-            ready.push((prepare(client, statement).await?, arguments(statement)));
+            ready.push((prepare_rows(client, statement).await?, arguments(statement)));
         }
-        let mut statements = Vec::with_capacity(texts.len());
-        for sql in texts {
-            statements.push(client.prepare_cached(sql).await?);
+        for sql in statements {
+            prepared.push(prepare(client, sql).await?);
         }
-        self.counters.sent(usize::from(begin.is_some()) + ready.len() + statements.len());
-        let work = async { Ok(work(client, &statements).await?) };
+        // Only now, so that no error leaves a transaction that is thought to have begun.
+        let begin = self.begin.take();
+        self.open |= begin.is_some();
+        let client = self.client()?;
+        self.counters.sent(ready.len() + statements.len());
+        let work = async { Ok(work(client, &prepared).await?) };
         match (begin, ready.is_empty()) {
             (None, true) => work.await,
             (Some(begin), true) => Ok(try_join(begin.send(client), work).await?.1),
@@ -167,7 +160,7 @@ impl PostgresSession {
 
     pub(in crate::sql) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         let params = dynamic(params);
-        self.with_begin(&[sql], async |client, ready| client.execute(&ready[0], &params).await).await
+        self.with_begin(&[sql], async |client, prepared| client.execute(&prepared[0], &params).await).await
     }
 
     /// Runs a query and reads its rows.
@@ -215,6 +208,21 @@ impl PostgresSession {
         read_all(&rows, read)
     }
 
+    /// Runs queries in one round trip, and returns the rows of each.
+    pub(in crate::sql) async fn rows_of_all(
+        &mut self,
+        queries: &[(String, Vec<Param<'_>>)],
+    ) -> Result<Vec<Vec<tokio_postgres::Row>>> {
+        let statements: Vec<&str> = queries.iter().map(|(sql, _)| sql.as_str()).collect();
+        self.with_begin(&statements, async |client, prepared| {
+            let query = async |(statement, (_, params)): (&Statement, &(String, Vec<Param<'_>>))| {
+                client.query(statement, &dynamic(params)).await
+            };
+            try_join_all(prepared.iter().zip(queries).map(query)).await
+        })
+        .await
+    }
+
     pub(in crate::sql) async fn batch(&mut self, sql: &str) -> Result<()> {
         self.run("SELECT 1", &[]).await?;
         self.counters.sent(1);
@@ -233,8 +241,8 @@ impl PostgresSession {
             self.counters.sent(1);
             self.client()?.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         }
-        if let Some(asynchronously) = self.commits.filter(|_| commit && self.open) {
-            self.counters.committed(asynchronously);
+        if commit && self.open {
+            self.counters.committed(self.end);
         }
         self.pipeline.clear();
         self.open = false;
@@ -263,17 +271,27 @@ async fn text<'a>(client: &Object, statement: &'a DeferredStatement) -> Result<C
         return Ok(Cow::Borrowed(&statement.sql));
     }
     // The types of its parameters come from the text for one row.
-    let single = client.prepare_cached(&statement.sql).await?;
+    let single = prepare(client, &statement.sql).await?;
     let many = for_many(&statement.sql, single.params());
     many.map(Cow::Owned).ok_or_else(|| Error::Internal("a statement that is for one row only".into()))
 }
 
-async fn prepare(client: &Object, statement: &DeferredStatement) -> Result<Statement> {
-    Ok(client.prepare_cached(&text(client, statement).await?).await?)
+async fn prepare_rows(client: &Object, statement: &DeferredStatement) -> Result<Statement> {
+    prepare(client, &text(client, statement).await?).await
 }
 
 fn read_all(rows: &[tokio_postgres::Row], read: ReadRow<'_>) -> Result<()> {
     rows.iter().try_for_each(|row| read(&mut Row { cells: Cells::Postgres(row), next: 0 }))
+}
+
+/// A prepared statement of this connection, which keeps it.
+async fn prepare(client: &Object, sql: &str) -> Result<Statement> {
+    let known = client.statement_cache.size();
+    let statement = client.prepare_cached(sql).await?;
+    if client.statement_cache.size() > known {
+        Traffic { statements: 0, round_trips: 1 }.record();
+    }
+    Ok(statement)
 }
 
 /// Sends statements without waiting for the one before.
@@ -295,10 +313,15 @@ fn references<'a>(arguments: &'a [Argument<'a>]) -> Vec<&'a (dyn ToSql + Sync)> 
 
 impl Drop for PostgresSession {
     fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
         // The next user of the connection must not get a half-finished transaction.
-        if self.open
-            && let Some(client) = self.client.take()
-        {
+        let Some(client) = self.client.take() else { return };
+        if self.end == TransactionEnd::Read {
+            // Sent before anything of the next user; nobody has to wait for the response.
+            let _ = client.batch_execute("COMMIT").now_or_never();
+        } else {
             drop(Object::take(client));
         }
     }

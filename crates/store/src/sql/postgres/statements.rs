@@ -2,6 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sql::traffic::Traffic;
+
+/// What depends on the end of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransactionEnd {
+    /// Nothing: it only reads.
+    Read,
+    /// Its writes, which are on disk when it is acknowledged.
+    Durable,
+    /// Its writes, which are on disk a moment later.
+    Asynchronous,
+}
+}
+
 /// What was sent since the store was opened.
 #[derive(Default)]
 pub(in crate::sql) struct StatementCounters {
@@ -11,8 +25,8 @@ pub(in crate::sql) struct StatementCounters {
     asynchronous_commits: AtomicU64,
 }
 
-/// What the transactions of this process sent to PostgreSQL since the store was opened. BEGIN with its settings counts
-/// as one statement, and so does COMMIT.
+/// What the transactions of this process sent to PostgreSQL since the store was opened. BEGIN with its settings is
+/// no statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatementCounts {
     /// Statements, however many were sent together.
@@ -41,12 +55,17 @@ impl StatementCounts {
 impl StatementCounters {
     /// Counts statements that are sent together.
     pub(super) fn sent(&self, statements: usize) {
+        Traffic { statements, round_trips: 1 }.record();
         self.statements.fetch_add(statements as u64, Ordering::Relaxed);
         self.round_trips.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn committed(&self, asynchronously: bool) {
-        let counter = if asynchronously { &self.asynchronous_commits } else { &self.commits };
+    pub(super) fn committed(&self, end: TransactionEnd) {
+        let counter = match end {
+            TransactionEnd::Read => return,
+            TransactionEnd::Durable => &self.commits,
+            TransactionEnd::Asynchronous => &self.asynchronous_commits,
+        };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
