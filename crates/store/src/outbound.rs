@@ -97,18 +97,13 @@ columns!(DeliveryRecord {
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
     Insert::into("outbound").record(mail).pipeline(tx).await?;
-    for recipient in recipients {
-        insert_recipient(tx, &mail.id, recipient).await?;
-    }
+    let row = |recipient| Insert::into("delivery").column("outbound_id", &*mail.id).record(recipient);
+    Insert::pipeline_all(tx, recipients.iter().map(row).collect()).await?;
     let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
     if waits || mail.report == ReportState::Due {
         tx.wake(Topic::Queue, None);
     }
     Ok(())
-}
-
-async fn insert_recipient(tx: &mut Tx, mail: &str, recipient: &DeliveryRecord) -> Result<()> {
-    Insert::into("delivery").column("outbound_id", mail).record(recipient).pipeline(tx).await
 }
 
 /// Finds a queued message by its id.

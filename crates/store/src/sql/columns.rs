@@ -131,6 +131,11 @@ impl<'a> Insert<'a> {
         Ok(tx.run(&self.sql(Some(WORKSPACE)), &self.params).await? == 1)
     }
 
+    /// Inserts the row [with the next statement](Tx::pipeline).
+    pub(crate) async fn pipeline(self, tx: &mut Tx) -> Result<()> {
+        tx.pipeline(&self.sql(Some(WORKSPACE)), &self.params).await
+    }
+
     /// Inserts rows with the same columns [with the next statement](Tx::pipeline_rows).
     pub(crate) async fn pipeline_all(tx: &mut Tx, rows: Vec<Self>) -> Result<()> {
         let Some(first) = rows.first() else { return Ok(()) };

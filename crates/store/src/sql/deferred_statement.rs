@@ -1,7 +1,6 @@
 //! Statements with owned parameters, to be sent later: with the next one, at the end of a commit, or in a later one.
 
 use std::{
-    borrow::Cow,
     collections::{HashMap, hash_map::Entry},
     hash::{Hash, Hasher},
 };
