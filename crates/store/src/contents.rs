@@ -12,7 +12,7 @@ use model::Timestamp;
 
 pub use self::around::Around;
 use crate::{
-    AnySelect, FromRow, Row, Select, Tx,
+    AnySelect, FromRow, Param, Row, Select, Tx,
     blobs::{self, BlobHash, SealedBlob},
     error::{Error, Result},
     sql::{LIST_LENGTH, list_params, list_placeholders},

@@ -7,9 +7,9 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use model::{EmailId, FolderId, MailboxId, ThreadId, Timestamp};
+use model::{MailboxId, ThreadId, Timestamp};
 
-use self::{arrivals::MAIL_COUNT, hints::subject_range};
+use self::hints::subject_range;
 pub(crate) use self::{
     arrivals::{CountedEmail, count_in, join},
     candidates::{AskedColumns, BY_REFERENCE, BY_SUBJECT},

@@ -129,9 +129,8 @@ pub async fn get(
     let (named, now, options) = (mailboxes::name(mailbox), call.now, query.read_options());
     let chosen = options.clone();
     // Few threads are long; one that is does no harm.
-    let (records, names, count) = app
-        .short_read(call, async move |tx| load(tx, &named, &id, &query, &chosen, now).await)
-        .await?;
+    let (records, names, count) =
+        app.short_read(call, async move |tx| load(tx, &named, &id, &query, &chosen, now).await).await?;
     let mut left = MAX_CHARS;
     let mut all = Vec::with_capacity(records.len());
     for (mail, fetched) in records.into_iter().rev() {

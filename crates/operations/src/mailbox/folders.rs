@@ -47,7 +47,8 @@ const MAX_FOLDERS_PER_MAILBOX: u64 = 1000;
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
     let named = mailboxes::name(mailbox);
-    app.short_read(call, async move |tx| folders::list(tx, &named).await?.ok_or_else(mailboxes::missing)).await
+    app.short_read(call, async move |tx| folders::list(tx, &named).await?.ok_or_else(mailboxes::missing))
+        .await
 }
 
 /// Makes a folder.

@@ -14,7 +14,6 @@ pub(super) enum TransactionEnd {
     /// Its writes, which are on disk a moment later.
     Asynchronous,
 }
-}
 
 /// What was sent since the store was opened.
 #[derive(Default)]
