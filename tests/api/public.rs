@@ -371,7 +371,7 @@ async fn a_server_without_its_database_says_so() {
     assert_eq!(server.anonymous().get("/readyz").await.status, 200);
     let store::DatabaseLocation::Postgres(url) = server.location() else { panic!("not PostgreSQL") };
     let name = url.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
-    let admin = std::env::var("AGENT_MAILBOX_TEST_POSTGRES").unwrap();
+    let admin = std::env::var("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER").unwrap();
     let admin = store::Db::open(&store::DatabaseLocation::Postgres(format!("{admin}?sslmode=disable")))
         .await
         .unwrap();

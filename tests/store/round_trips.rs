@@ -103,7 +103,7 @@ async fn no_statement_meets_the_setting_of_another_workspace() {
     let server = Server::start(Engine::Postgres).await;
     let db = Arc::new(server.app.db().clone());
     let tasks = (0..64).map(|number| {
-        let (db, workspace) = (db.clone(), WorkspaceId::from(format!("ws_{number}'\\").as_str()));
+        let (db, workspace) = (db.clone(), WorkspaceId::from(format!("ws_{number}").as_str()));
         tokio::spawn(async move {
             for turn in 0..40 {
                 match (number + turn) % 4 {

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use model::{MailboxId, labels::Label};
 
 use crate::{
-    Param, Tx,
+    AnySelect, Param, Select, Tx,
     error::Result,
     events, labels,
     mailboxes::{self, MailboxName, MailboxRecord},
-    sql::Query,
     threads::{AskedColumns, BY_REFERENCE, BY_SUBJECT, ThreadCandidates, ThreadQuery},
 };
 
@@ -55,32 +54,32 @@ async fn load_together(
 ) -> Result<ArrivalContext> {
     let ids: Vec<Param<'_>> = ids.iter().map(|id| Param::from(*id)).collect();
     let (references, subjects) = (AskedColumns::references(arriving), AskedColumns::subjects(arriving));
-    let (lock, list) = (mailboxes::lock_all_query(), labels::list_all_query());
-    let take = format!("{} RETURNING last", events::TAKE);
-    let (mut mailboxes, mut labels) = (Vec::<MailboxRecord>::new(), Vec::<Label>::new());
-    let (mut by_reference, mut by_subject, mut last) = (Vec::new(), Vec::new(), Vec::<(i64,)>::new());
-    let mut queries = vec![
-        Query::new(&lock, vec![Param::List(&ids)], &mut mailboxes),
-        Query::new(&list, vec![Param::List(&ids)], &mut labels),
-    ];
+    let mut mailboxes: Select<'_, MailboxRecord> =
+        Select::new(mailboxes::lock_all_query(), vec![Param::List(&ids)]);
+    let mut labels: Select<'_, Label> = Select::new(labels::list_all_query(), vec![Param::List(&ids)]);
+    let mut by_reference = Select::new(BY_REFERENCE.to_owned(), references.params());
+    let mut by_subject = Select::new(BY_SUBJECT.to_owned(), subjects.params());
+    let mut last: Select<'_, (i64,)> =
+        Select::new(format!("{} RETURNING last", events::TAKE), vec![count.into()]);
+    let mut selects: Vec<&mut dyn AnySelect<'_>> = vec![&mut mailboxes, &mut labels];
     if !references.is_empty() {
-        queries.push(Query::new(BY_REFERENCE, references.params(), &mut by_reference));
+        selects.push(&mut by_reference);
     }
     if !subjects.is_empty() {
-        queries.push(Query::new(BY_SUBJECT, subjects.params(), &mut by_subject));
+        selects.push(&mut by_subject);
     }
-    queries.push(Query::new(&take, vec![count.into()], &mut last));
-    tx.query_together(queries).await?;
+    selects.push(&mut last);
+    tx.select(&mut selects).await?;
     let mut context = ArrivalContext {
-        threads: ThreadCandidates::new(arriving, by_reference, by_subject),
-        first_sequence: last.first().map_or(1, |(last,)| last - count + 1),
+        threads: ThreadCandidates::new(arriving, by_reference.rows(), by_subject.rows()),
+        first_sequence: last.row().map_or(1, |(last,)| last - count + 1),
         ..ArrivalContext::default()
     };
-    for mailbox in mailboxes {
+    for mailbox in mailboxes.rows() {
         context.labels.insert(mailbox.id.clone(), Vec::new());
         context.mailboxes.insert(mailbox.id.clone(), mailbox);
     }
-    for label in labels {
+    for label in labels.rows() {
         context.labels.entry(label.mailbox_id.clone()).or_default().push(label);
     }
     Ok(context)

@@ -55,18 +55,18 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
 /// order.
 pub async fn insert_all(
     tx: &mut Tx,
-    mails: &mut [(MailboxId, NewEmail)],
+    new_emails: &mut [(MailboxId, NewEmail)],
     candidates: &mut ThreadCandidates,
 ) -> Result<()> {
     // A statement costs no round trip on SQLite, so there is nothing to save.
     if !tx.is_postgres() {
-        for (mailbox, mail) in mails {
+        for (mailbox, mail) in new_emails {
             insert(tx, mailbox, mail).await?;
         }
         return Ok(());
     }
-    let mut begin_threads = Vec::with_capacity(mails.len());
-    for (number, (mailbox, mail)) in mails.iter_mut().enumerate() {
+    let mut begin_threads = Vec::with_capacity(new_emails.len());
+    for (number, (mailbox, mail)) in new_emails.iter_mut().enumerate() {
         let found = candidates.find(tx, number, mailbox, &mail.hints, mail.record.date).await?;
         begin_threads.push(found.is_none());
         if let Some(thread) = found {
@@ -74,7 +74,7 @@ pub async fn insert_all(
         }
         candidates.join(mailbox, &mail.record.thread_id, &mail.hints, mail.record.date);
     }
-    let with_threads = mails.iter().zip(begin_threads);
+    let with_threads = new_emails.iter().zip(begin_threads);
     let inserted: Vec<InsertedEmail<'_>> = with_threads
         .map(|((mailbox, mail), begins_thread)| InsertedEmail { mailbox, mail, begins_thread })
         .collect();

@@ -35,7 +35,7 @@ mod work;
 
 pub(crate) use self::columns::{Columns, Insert, columns, row, update_row};
 pub(crate) use self::lists::{LIST_LENGTH, list_params, list_placeholders};
-pub(crate) use self::value::{Query, ToParam};
+pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
     location::DatabaseLocation,

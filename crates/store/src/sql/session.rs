@@ -6,7 +6,7 @@ use super::{
     postgres::session::PostgresSession,
     select::AnySelect,
     sqlite::session::SqliteSession,
-    value::{Cells, FromRow, Param, Query, ReadRow, Row, read_into},
+    value::{Cells, FromRow, Param, ReadRow, Row, read_into},
 };
 use crate::error::Result;
 
@@ -35,15 +35,6 @@ impl Session {
         match self {
             Self::Sqlite(session) => rows.iter().try_for_each(|row| session.run(sql, row).map(|_| ())),
             Self::Postgres(session) => session.pipeline_rows(sql, rows).await,
-        }
-    }
-
-    pub(super) async fn query_together(&mut self, queries: &mut [Query<'_>]) -> Result<()> {
-        match self {
-            Self::Sqlite(session) => queries
-                .iter_mut()
-                .try_for_each(|query| session.rows(query.sql, &query.params, &mut query.read)),
-            Self::Postgres(session) => session.query_together(queries).await,
         }
     }
 

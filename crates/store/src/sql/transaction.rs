@@ -12,7 +12,7 @@ use super::{
     select::AnySelect,
     session::Session,
     sqlite::session::SqliteSession,
-    value::{FromRow, Param, Query},
+    value::{FromRow, Param},
     wake::{Topic, Wake},
 };
 use crate::error::{Error, Result};
@@ -89,16 +89,6 @@ impl Tx {
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let rows = rows_with_workspace(&self.workspace, rows);
         self.session.query_rows(sql, &rows).await
-    }
-
-    /// Runs several queries, none of which depends on the others: on PostgreSQL in one round trip.
-    pub(crate) async fn query_together<'a>(&'a mut self, mut queries: Vec<Query<'a>>) -> Result<()> {
-        for query in &mut queries {
-            #[cfg(feature = "faults")]
-            statements::check(&self.workspace, &mut self.seen, query.sql)?;
-            query.params.insert(0, Param::from(&self.workspace));
-        }
-        self.session.query_together(&mut queries).await
     }
 
     /// Runs a statement at the end of the commit, after all others that share it, in the order of these calls. For

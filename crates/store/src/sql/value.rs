@@ -332,21 +332,6 @@ impl<T: FromCell> FromCell for Option<T> {
 pub(super) type ReadRow<'a> = &'a mut (dyn FnMut(&mut Row<'_>) -> Result<()> + Send);
 
 /// The same, owned.
-type BoxedRead<'a> = Box<dyn FnMut(&mut Row<'_>) -> Result<()> + Send + 'a>;
-
-/// A query, and where its rows are read to.
-pub(crate) struct Query<'a> {
-    pub(super) sql: &'a str,
-    pub(super) params: Vec<Param<'a>>,
-    pub(super) read: BoxedRead<'a>,
-}
-
-impl<'a> Query<'a> {
-    pub(crate) fn new<T: FromRow>(sql: &'a str, params: Vec<Param<'a>>, rows: &'a mut Vec<T>) -> Self {
-        Self { sql, params, read: Box::new(read_into(rows)) }
-    }
-}
-
 /// Reads rows into a list.
 pub(super) fn read_into<T: FromRow>(list: &mut Vec<T>) -> impl FnMut(&mut Row<'_>) -> Result<()> + Send {
     |row| {

@@ -73,22 +73,22 @@ pub(crate) async fn store_all(tx: &mut Tx, app: &App, deliveries: &[MailboxDeliv
     for one in deliveries {
         one.record_report(tx).await?;
     }
-    let mut mails: Vec<(MailboxId, NewEmail)> = deliveries.iter().map(MailboxDelivery::email).collect();
-    let queries: Vec<ThreadQuery<'_>> = mails
+    let mut new_emails: Vec<(MailboxId, NewEmail)> = deliveries.iter().map(MailboxDelivery::email).collect();
+    let queries: Vec<ThreadQuery<'_>> = new_emails
         .iter()
         .map(|(mailbox, mail)| ThreadQuery { mailbox, hints: &mail.hints, date: mail.record.date })
         .collect();
     // The contents come after that: only a transaction that has the next sequence may lock several.
     let mut context = arrivals::load(tx, &queries).await?;
-    for ((one, (_, mail)), sequence) in deliveries.iter().zip(&mut mails).zip(context.first_sequence..) {
+    for ((one, (_, mail)), sequence) in deliveries.iter().zip(&mut new_emails).zip(context.first_sequence..) {
         mail.record.arrival = sequence;
         one.complete(tx, &context, mail).await?;
     }
     let records: Vec<_> = deliveries.iter().map(|one| (&one.content.record, one.delivery.now)).collect();
     contents::insert_all(tx, &records).await?;
-    emails::insert_all(tx, &mut mails, &mut context.threads).await?;
+    emails::insert_all(tx, &mut new_emails, &mut context.threads).await?;
     let mut log = Vec::with_capacity(deliveries.len());
-    for (one, (_, mail)) in deliveries.iter().zip(&mails) {
+    for (one, (_, mail)) in deliveries.iter().zip(&new_emails) {
         one.count(tx).await?;
         let event = NewEvent {
             kind: EventType::MessageReceived,
@@ -98,7 +98,7 @@ pub(crate) async fn store_all(tx: &mut Tx, app: &App, deliveries: &[MailboxDeliv
         log.push(event.record(app, &one.content.key, mail.record.arrival, one.delivery.now)?);
     }
     events::insert_all(tx, &log).await?;
-    for (one, (_, mail)) in deliveries.iter().zip(&mails) {
+    for (one, (_, mail)) in deliveries.iter().zip(&new_emails) {
         let arriving = one.arriving(one.mailbox(&context)?);
         for hook in app.hooks().arrival {
             hook.after_arrival(tx, app, &arriving, &mail.record).await?;

@@ -31,7 +31,8 @@ pub(super) async fn check(client: &Client) -> Result<()> {
 const ABOUT: &str = "SELECT CAST(current_setting('server_version_num') AS INTEGER), current_setting('server_version'),
     pg_is_in_recovery(), CAST(current_setting('default_transaction_read_only') AS BOOLEAN),
     CAST(current_user AS TEXT), CAST(current_database() AS TEXT), CAST(current_schema() AS TEXT),
-    coalesce(has_schema_privilege(current_schema(), 'CREATE') AND has_schema_privilege(current_schema(), 'USAGE'), false)";
+    coalesce(has_schema_privilege(current_schema(), 'CREATE') AND has_schema_privilege(current_schema(), 'USAGE')
+      OR to_regclass('schema_migration') IS NOT NULL, false)";
 
 /// A table of the service that belongs to a role whose rights the current one does not have. The schema is migrated by
 /// every start, and only owners may change a table.
@@ -50,6 +51,7 @@ struct About {
     role: String,
     database: String,
     schema: Option<String>,
+    /// Whether it may create the tables, or they are there.
     may_create: bool,
 }
 

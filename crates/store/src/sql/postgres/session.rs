@@ -19,7 +19,7 @@ use crate::{
     sql::{
         deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
         traffic::Traffic,
-        value::{Cells, Param, Query, ReadRow, Row},
+        value::{Cells, Param, ReadRow, Row},
     },
 };
 
@@ -174,19 +174,6 @@ impl PostgresSession {
         let rows =
             self.with_begin(&[sql], async |client, ready| client.query(&ready[0], &params).await).await?;
         read_all(&rows, read)
-    }
-
-    /// Runs several queries in one round trip, in this order.
-    pub(in crate::sql) async fn query_together(&mut self, queries: &mut [Query<'_>]) -> Result<()> {
-        let texts: Vec<&str> = queries.iter().map(|query| query.sql).collect();
-        let params: Vec<_> = queries.iter().map(|query| dynamic(&query.params)).collect();
-        let send = async |client: &Object, ready: &[Statement]| {
-            let each = ready.iter().zip(&params).map(|(statement, params)| client.query(statement, params));
-            try_join_all(each).await
-        };
-        let found = self.with_begin(&texts, send).await?;
-        drop(params);
-        found.iter().zip(queries).try_for_each(|(rows, query)| read_all(rows, &mut query.read))
     }
 
     /// Runs a statement for several rows of parameters, and reads the rows that it returns.
