@@ -74,7 +74,7 @@ async fn read(
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL mailbox.workspace = E'{workspace}'"
     );
     let keys: [&(dyn ToSql + Sync); 2] = [&workspace, &mailbox];
-    let (_, rows, _) = tokio::try_join!(
+    let ((), rows, ()) = tokio::try_join!(
         biased;
         client.batch_execute(&begin),
         client.query(labels, &keys),

@@ -25,7 +25,7 @@ const LOG_KILOBYTES: f64 = 35.0;
 const STATEMENTS_BEFORE: f64 = 15.3;
 const ROUND_TRIPS_BEFORE: f64 = 7.0;
 /// How long the index may take.
-const INDEX_TIMEOUT: Duration = Duration::from_secs(120);
+const INDEX_TIMEOUT: Duration = Duration::from_mins(2);
 /// Sessions that deliver messages.
 const SESSIONS: usize = 32;
 /// Messages that connections, their statements and caches are warmed up with.
