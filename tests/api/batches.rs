@@ -47,7 +47,7 @@ async fn events(server: &Server, inbox: &Inbox) -> Vec<(i64, String)> {
     read.await.unwrap()
 }
 
-/// Event numbers have no gap, every message is there once or not at all, and whoever fails fails alone.
+/// Event numbers have no gap, every message is there once or not at all, and a delivery that fails fails alone.
 // rules: RECV-3, RECV-17
 #[both_engines(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_deliveries_to_one_workspace_succeed_or_fail_alone(engine: Engine) {
