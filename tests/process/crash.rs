@@ -1,8 +1,7 @@
 //! `kill -9` in the middle of writes: nothing acknowledged is lost, nothing happens twice, and the books add up.
 
 use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -12,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Home, Server, head, text};
+use super::{Home, Server, text, try_post};
 
 /// One write: the name of a folder, which is also its idempotency key.
 #[derive(Clone, Debug)]
@@ -25,18 +24,8 @@ struct Attempt {
 
 /// A call that may end in nothing, because the server is killed. `None` is unknown.
 fn try_create(address: SocketAddr, key: &str, attempt: &Attempt) -> Option<(u16, String)> {
-    let body = json!({ "name": attempt.name }).to_string();
     let path = format!("/api/v1/mailboxes/{}/folders", attempt.mailbox);
-    let headers =
-        [("x-api-key", key), ("content-type", "application/json"), ("idempotency-key", &attempt.name)];
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    stream.write_all(head("POST", &path, &headers, body.len()).as_bytes()).ok()?;
-    stream.write_all(body.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    try_post(address, key, &path, &attempt.name, &json!({ "name": attempt.name }))
 }
 
 /// Writes from eight threads until told to stop, and notes what became of each.

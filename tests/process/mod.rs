@@ -22,6 +22,7 @@ mod metrics;
 mod nodes;
 mod outbound;
 mod outbound_faults;
+mod send_crash;
 mod serve;
 mod terminal;
 mod triage;
@@ -417,6 +418,27 @@ pub fn request(
     stream.write_all(head(method, path, headers, body.len()).as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();
     read_answer(&mut stream)
+}
+
+/// Posts with an idempotency key to a server that may be killed meanwhile: `None` if it did not answer.
+pub fn try_post(
+    address: SocketAddr,
+    key: &str,
+    path: &str,
+    idempotency_key: &str,
+    body: &Value,
+) -> Option<(u16, String)> {
+    let body = body.to_string();
+    let headers =
+        [("x-api-key", key), ("content-type", "application/json"), ("idempotency-key", idempotency_key)];
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+    stream.write_all(head("POST", path, &headers, body.len()).as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
 /// The head of a request that closes its connection.
