@@ -4,6 +4,7 @@
 //! that one commit makes everything durable; large parts are in the blob store, written there before the row.
 
 mod around;
+mod edits;
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use model::Timestamp;
 
 pub use self::around::Around;
+use self::edits::Edits;
 use crate::{
     AnySelect, FromRow, Param, Row, Select, Tx,
     blobs::{self, BlobHash, SealedBlob},
@@ -103,6 +105,21 @@ pub fn seal_message(
     }
 }
 
+/// Packs and seals the text for agents, or only what is different in it where that is little and the body is in the row.
+pub fn seal_safe(
+    key: &DataKey,
+    space: &str,
+    content: &str,
+    safe: &[u8],
+    (body, sealed_body): (&[u8], &SealedPart),
+) -> Result<SealedPart> {
+    let has_body = matches!(sealed_body, SealedPart::InRow(_));
+    match Edits::framed(body, safe).filter(|_| has_body) {
+        Some(framed) => Ok(SealedPart::InRow(key.seal(&purpose(content, Part::Safe), &framed)?)),
+        None => seal_part(key, space, content, Part::Safe, safe),
+    }
+}
+
 /// A message that came from the row.
 pub enum OpenedMessage {
     /// All of it.
@@ -141,6 +158,28 @@ pub fn open_start(
     enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
 ) -> Result<Vec<u8>> {
     opened(blobs::unframe_start(key.open(&purpose(content, part), sealed)?, enough))
+}
+
+/// Opens the beginning of the text for agents: as much as is enough, or all of it. `None` if it is in the blob store.
+pub fn open_safe_start(
+    key: &DataKey,
+    content: &str,
+    (body, safe): (Option<&StoredPart>, Option<&StoredPart>),
+    enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
+) -> Result<Option<Vec<u8>>> {
+    let Some(own) = safe else {
+        let body = body.and_then(StoredPart::bytes);
+        return body.map(|sealed| open_start(key, content, Part::Body, sealed, enough)).transpose();
+    };
+    let Some(sealed) = own.bytes() else { return Ok(None) };
+    let frame = key.open(&purpose(content, Part::Safe), sealed)?;
+    let Some(edits) = Edits::unframed(&frame) else {
+        return opened(blobs::unframe_start(frame, enough)).map(Some);
+    };
+    let body = body.and_then(StoredPart::bytes).ok_or_else(damaged)?;
+    let mut is_enough = |start: &[u8]| enough(&edits.apply(start));
+    let start = open_start(key, content, Part::Body, body, &mut is_enough)?;
+    Ok(Some(edits.apply(&start)))
 }
 
 fn opened(content: Option<Bytes>) -> Result<Vec<u8>> {
@@ -310,7 +349,7 @@ pub fn select_views<'a, T: ContentView>(ids: &[&'a str]) -> Vec<Select<'a, T>> {
 pub struct Texts {
     /// The content.
     pub id: String,
-    /// The body for people.
+    /// The body for people, if the text for agents is the same or edits of it.
     pub body: Option<StoredPart>,
     /// The text for agents; `None` when it is the same as the body.
     pub safe: Option<StoredPart>,
@@ -323,10 +362,10 @@ impl FromRow for Texts {
 }
 
 impl ContentView for Texts {
-    // The body comes with the text for agents only where it is the same.
+    // The body comes with the text for agents only where that is the same, or short enough for sealed edits of it.
     const COLUMNS: &'static str = "content.id,
-        CASE WHEN content.safe IS NULL AND content.safe_blob IS NULL THEN content.body END, content.body_blob,
-        content.safe, content.safe_blob";
+        CASE WHEN coalesce(length(content.safe), CASE WHEN content.safe_blob IS NULL THEN 0 END) <= 300
+          THEN content.body END, content.body_blob, content.safe, content.safe_blob";
 }
 
 /// The texts of a content, with the body also where the text for agents is another.
@@ -391,4 +430,33 @@ pub async fn list_after(tx: &mut Tx, after: &str, most: i64) -> Result<Vec<Conte
     let sql =
         format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
     tx.all(&sql, &[after.into(), most.into()]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_for_agents_is_stored_as_edits_of_the_body() {
+        let key = DataKey::generate().unwrap();
+        let body = "A line of a message. \n".repeat(2000);
+        let (edited, other) = (body.trim_end(), "something else entirely");
+        let sealed = |text: &str| seal_part(&key, "ws_a", "id", Part::Body, text.as_bytes()).unwrap();
+        let in_row = |part: SealedPart| match part {
+            SealedPart::InRow(bytes) => StoredPart::InRow(bytes),
+            SealedPart::Blob(_) => panic!("it is small"),
+        };
+        for safe in [edited, other, ""] {
+            let sealed_safe = seal_safe(&key, "ws_a", "id", safe.as_bytes(), (body.as_bytes(), &sealed(&body)));
+            let (body, safe_part) = (in_row(sealed(&body)), in_row(sealed_safe.unwrap()));
+            assert!(safe_part.bytes().is_some_and(|bytes| bytes.len() < 300), "it comes with its body");
+            let parts = (Some(&body), Some(&safe_part));
+            let all = open_safe_start(&key, "id", parts, &mut |_| false).unwrap();
+            assert_eq!(all.as_deref(), Some(safe.as_bytes()));
+            let start = open_safe_start(&key, "id", parts, &mut |start| start.len() > 100).unwrap().unwrap();
+            assert!(safe.as_bytes().starts_with(&start) && start.len() < 10_000);
+            let without_body = open_safe_start(&key, "id", (None, Some(&safe_part)), &mut |_| false);
+            assert_eq!(without_body.is_ok(), safe == other);
+        }
+    }
 }

@@ -90,6 +90,10 @@ async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> 
     ];
     for (part, kept) in parts {
         let outcome = match kept {
+            Some(StoredPart::InRow(_)) if part == Part::Safe => {
+                let parts = (Some(&content.body), kept);
+                contents::open_safe_start(&key, &content.id, parts, &mut |_| false).map(|_| ())
+            }
             Some(StoredPart::InRow(sealed)) => contents::open(&key, &content.id, part, sealed).map(|_| ()),
             Some(StoredPart::Blob(hash)) => {
                 let checked = app.blobs().verify(workspace.as_str(), &key, hash).await;

@@ -357,10 +357,7 @@ pub(crate) async fn open(
             Ok(EmailContent::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
         }
         FetchedContent::Safe(texts) => {
-            let text = match safe_part(&texts) {
-                Some((part, stored)) => opener.text(&texts.id, part, stored).await?,
-                None => String::new(),
-            };
+            let text = opener.safe(&texts).await?;
             Ok(EmailContent::Safe(text))
         }
     }
@@ -379,16 +376,10 @@ pub(crate) async fn open_both(
         None => String::new(),
     };
     let safe = match &texts.safe {
-        Some(safe) => opener.text(&texts.id, Part::Safe, safe).await?,
+        Some(_) => opener.safe(texts).await?,
         None => body.clone(),
     };
     Ok((safe, body))
-}
-
-/// The text for agents, as it is stored.
-fn safe_part(texts: &Texts) -> Option<(Part, &StoredPart)> {
-    let own = texts.safe.as_ref().map(|safe| (Part::Safe, safe));
-    own.or_else(|| texts.body.as_ref().map(|body| (Part::Body, body)))
 }
 
 /// Decrypts the beginning of a text for agents: as much as is enough, to the end of a word, or all of it.
@@ -399,24 +390,17 @@ pub(crate) async fn open_start(
     enough: &mut (dyn FnMut(&str) -> bool + Send),
 ) -> Result<String> {
     let key = app.data_key(workspace).await?;
-    match safe_part(texts) {
-        None => Ok(String::new()),
-        Some((part, StoredPart::InRow(sealed))) => {
-            let mut is_cut = false;
-            let mut is_enough = |start: &[u8]| {
-                is_cut = enough(whole_words(start));
-                is_cut
-            };
-            let mut start = contents::open_start(&key, &texts.id, part, sealed, &mut is_enough)?;
-            if is_cut {
-                start.truncate(whole_words(&start).len());
-            }
-            String::from_utf8(start).map_err(Error::internal)
-        }
-        Some((part, stored)) => {
-            ContentOpener { app, workspace, key: &key }.text(&texts.id, part, stored).await
-        }
+    let opener = ContentOpener { app, workspace, key: &key };
+    let mut is_cut = false;
+    let mut is_enough = |start: &[u8]| {
+        is_cut = enough(whole_words(start));
+        is_cut
+    };
+    let mut start = opener.safe_bytes(texts, &mut is_enough).await?;
+    if is_cut {
+        start.truncate(whole_words(&start).len());
     }
+    String::from_utf8(start).map_err(Error::internal)
 }
 
 /// The start of a text without the part of a word at its end.
@@ -461,6 +445,27 @@ impl ContentOpener<'_> {
                 Ok(bytes.to_vec())
             }
         }
+    }
+
+    /// The text for agents: as much as is enough, or all of it.
+    async fn safe_bytes(
+        &self,
+        texts: &Texts,
+        enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
+    ) -> Result<Vec<u8>> {
+        let parts = (texts.body.as_ref(), texts.safe.as_ref());
+        if let Some(text) = contents::open_safe_start(self.key, &texts.id, parts, enough)? {
+            return Ok(text);
+        }
+        match parts {
+            (_, Some(safe)) => self.bytes(&texts.id, Part::Safe, safe).await,
+            (Some(body), None) => self.bytes(&texts.id, Part::Body, body).await,
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
+    async fn safe(&self, texts: &Texts) -> Result<String> {
+        String::from_utf8(self.safe_bytes(texts, &mut |_| false).await?).map_err(Error::internal)
     }
 
     async fn text(&self, id: &str, part: Part, stored: &StoredPart) -> Result<String> {

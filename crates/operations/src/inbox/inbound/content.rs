@@ -83,15 +83,17 @@ impl SealedContent {
         raw: &[u8],
     ) -> Result<Self> {
         let id = prepared.hash.clone();
-        let seal = |part, bytes: &[u8]| contents::seal_part(&key, workspace.as_str(), &id, part, bytes);
         let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
         let body = prepared.body.as_bytes();
         let raw = contents::seal_message(&key, workspace.as_str(), &id, raw, body)?;
         // On their own, so that who reads the message needs neither fetch nor open all of it.
         let headers = contents::seal(&key, &id, Part::Headers, prepared.message.headers.as_bytes())?;
-        let body = seal(Part::Body, body)?;
-        let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
-        Ok(Self { key, id, size, raw, headers, body, safe })
+        let sealed_body = contents::seal_part(&key, workspace.as_str(), &id, Part::Body, body)?;
+        let seal_safe = |safe: &String| {
+            contents::seal_safe(&key, workspace.as_str(), &id, safe.as_bytes(), (body, &sealed_body))
+        };
+        let safe = prepared.safe.as_ref().map(seal_safe).transpose()?;
+        Ok(Self { key, id, size, raw, headers, body: sealed_body, safe })
     }
 }
 
