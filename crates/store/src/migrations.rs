@@ -103,6 +103,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "counter additions",
         sql: include_str!("../migrations/0031_counter_additions.sql"),
     },
+    Migration {
+        version: 32,
+        name: "keyed look-ups",
+        sql: include_str!("../migrations/0032_keyed_look_ups.sql"),
+    },
 ];
 
 /// Any number that nothing else in the database uses.

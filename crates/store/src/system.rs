@@ -61,7 +61,7 @@ pub async fn refresh_statistics(tx: &mut SystemTx) -> Result<usize> {
     let changed: Vec<(String,)> = tx
         .all(
             "SELECT quote_ident(relname) FROM pg_stat_user_tables WHERE schemaname = current_schema()
-             AND n_mod_since_analyze > 500 + n_live_tup / 2",
+             AND n_mod_since_analyze > 100 + n_live_tup / 2",
             &[],
         )
         .await?;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// How often PostgreSQL is asked whether its statistics are stale.
-const STATISTICS_INTERVAL: Duration = Duration::from_secs(2);
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs one round of maintenance. Every node may do it; the statements are idempotent.
 #[crate::boxed]

@@ -1,0 +1,25 @@
+-- PostgreSQL chooses between indexes by how many rows it expects. While a table is small or was never counted, it expects
+-- one row from every index, also where all messages of a mailbox begin alike, and took any. Indexes that are only asked for
+-- all of their columns begin with the one that tells rows apart, so that a look-up by another key cannot take them.
+-- only postgres: DROP INDEX thread_reference_thread;
+-- only postgres: CREATE INDEX thread_reference_thread ON thread_reference (thread_id, mailbox_id, workspace_id);
+-- only postgres: DROP INDEX outbound_email;
+-- only postgres: CREATE INDEX outbound_email ON outbound (email_id, mailbox_id, workspace_id);
+-- only postgres: DROP INDEX outbound_message;
+-- only postgres: CREATE INDEX outbound_message ON outbound (message_id, mailbox_id, workspace_id);
+-- only postgres: DROP INDEX outbound_content;
+-- only postgres: CREATE INDEX outbound_content ON outbound (content_id, workspace_id);
+-- only postgres: DROP INDEX email_content;
+-- only postgres: CREATE INDEX email_content ON email (content_id, workspace_id);
+-- only postgres: DROP INDEX attachment_email;
+-- only postgres: CREATE INDEX attachment_email ON attachment (email_id, mailbox_id, workspace_id);
+-- A mailbox belongs to one workspace. Without knowing that, PostgreSQL expects a thousandth of a mailbox's rows where there
+-- are a thousand workspaces.
+-- only postgres: CREATE STATISTICS email_mailbox (dependencies) ON workspace_id, mailbox_id FROM email;
+-- only postgres: CREATE STATISTICS thread_mailbox (dependencies) ON workspace_id, mailbox_id FROM thread;
+-- only postgres: CREATE STATISTICS thread_reference_mailbox (dependencies) ON workspace_id, mailbox_id FROM thread_reference;
+-- only postgres: CREATE STATISTICS thread_folder_mailbox (dependencies) ON workspace_id, mailbox_id FROM thread_folder;
+-- only postgres: CREATE STATISTICS email_label_mailbox (dependencies) ON workspace_id, mailbox_id FROM email_label;
+-- only postgres: CREATE STATISTICS email_text_mailbox (dependencies) ON workspace_id, mailbox_id FROM email_text;
+-- Where the server has LZ4, which takes less time than writing what it saves; words lie in pieces beside their rows.
+-- only postgres: DO $$ BEGIN ALTER TABLE email_text ALTER COLUMN words SET STORAGE EXTENDED, ALTER COLUMN words SET COMPRESSION lz4; EXCEPTION WHEN feature_not_supported THEN ALTER TABLE email_text ALTER COLUMN words SET STORAGE EXTERNAL; END $$;
