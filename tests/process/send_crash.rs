@@ -60,8 +60,7 @@ fn one_round(server: &Server, inboxes: &[Inbox], round: usize) -> Vec<Attempt> {
         }
         // A different number each time, so that the kills fall into different moments.
         let started = Instant::now();
-        while accepted.load(Ordering::SeqCst) < 30 + 17 * round
-            && started.elapsed() < Duration::from_secs(20)
+        while accepted.load(Ordering::SeqCst) < 30 + 17 * round && started.elapsed() < Duration::from_secs(20)
         {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -171,13 +171,22 @@ fn text(state: &mut u64, words: usize) -> String {
     text
 }
 
-/// Lines of words, about this many bytes.
+/// Lines of words, about this many bytes. Nearly every other word is one that came before, as in what people write: of
+/// 1,500 words some 650 are different ones. In the public messages of `scripts/corpora` it is 480, and never above 680.
 pub(crate) fn prose(seed: usize, bytes: usize) -> String {
-    let mut state = seed as u64;
+    const AGAIN_PERCENT: u64 = 45;
+    const WORDS_OF_A_LINE: usize = 10;
+    let (mut state, mut ranks) = (seed as u64, Vec::new());
     let mut prose = String::with_capacity(bytes + 100);
-    while prose.len() < bytes {
-        prose.push_str(&text(&mut state, 10));
-        prose.push('\n');
+    while prose.len() < bytes || !ranks.len().is_multiple_of(WORDS_OF_A_LINE) {
+        let chance = next_random(&mut state) >> 32;
+        let rank = match usize::try_from(chance / 100) {
+            Ok(place) if !ranks.is_empty() && chance % 100 < AGAIN_PERCENT => ranks[place % ranks.len()],
+            _ => rank(&mut state),
+        };
+        ranks.push(rank);
+        prose.push_str(&word(rank));
+        prose.push(if ranks.len().is_multiple_of(WORDS_OF_A_LINE) { '\n' } else { ' ' });
     }
     prose
 }
