@@ -2,7 +2,7 @@
 
 use model::Timestamp;
 
-use crate::{Tx, error::Result};
+use crate::{Param, Tx, error::Result};
 
 /// One entry of the audit trail.
 #[derive(Clone, Debug)]
@@ -21,19 +21,25 @@ pub struct AuditEntry {
     pub request_id: String,
 }
 
-/// Adds an entry.
-pub async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<()> {
-    tx.pipeline(
+impl AuditEntry {
+    fn params(&self) -> Vec<Param<'_>> {
+        vec![
+            (&self.id).into(),
+            self.at.into(),
+            (&self.actor).into(),
+            self.operation.into(),
+            (&self.subject).into(),
+            (&self.request_id).into(),
+        ]
+    }
+}
+
+/// Adds entries.
+pub async fn insert(tx: &mut Tx, entries: &[&AuditEntry]) -> Result<()> {
+    tx.pipeline_rows(
         "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            (&entry.id).into(),
-            entry.at.into(),
-            (&entry.actor).into(),
-            entry.operation.into(),
-            (&entry.subject).into(),
-            (&entry.request_id).into(),
-        ],
+        entries.iter().map(|entry| entry.params()).collect(),
     )
     .await
 }

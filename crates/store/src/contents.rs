@@ -447,7 +447,8 @@ mod tests {
             SealedPart::Blob(_) => panic!("it is small"),
         };
         for safe in [edited, other, ""] {
-            let sealed_safe = seal_safe(&key, "ws_a", "id", safe.as_bytes(), (body.as_bytes(), &sealed(&body)));
+            let sealed_safe =
+                seal_safe(&key, "ws_a", "id", safe.as_bytes(), (body.as_bytes(), &sealed(&body)));
             let (body, safe_part) = (in_row(sealed(&body)), in_row(sealed_safe.unwrap()));
             assert!(safe_part.bytes().is_some_and(|bytes| bytes.len() < 300), "it comes with its body");
             let parts = (Some(&body), Some(&safe_part));

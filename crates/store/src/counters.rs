@@ -24,19 +24,38 @@ pub fn sent_in(month: &str) -> String {
     format!("sent.{month}")
 }
 
-/// Counts a sent message. The transaction that reads the counter for a limit sees all that were counted before.
-pub async fn count_sent(tx: &mut Tx, mailbox: &MailboxId, month: &str, day: Day) -> Result<()> {
-    let name = sent_in(month);
+/// A sent message to be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sent<'a> {
+    /// The mailbox that sent it.
+    pub mailbox: &'a MailboxId,
+    /// When.
+    pub day: Day,
+    /// The month, as in the counter's name.
+    pub month: &'a str,
+}
+
+/// Counts sent messages. The transaction that reads the counter for a limit sees all that were counted before.
+pub async fn count_sent(tx: &mut Tx, messages: &[Sent<'_>]) -> Result<()> {
     if !tx.is_postgres() {
-        mailboxes::add_now(tx, mailbox, &name, 1).await?;
-        return metering::add_usage_now(tx, day, MAILS_OUT, 1).await;
+        for sent in messages {
+            mailboxes::add_now(tx, sent.mailbox, &sent_in(sent.month), 1).await?;
+            metering::add_usage_now(tx, sent.day, MAILS_OUT, 1).await?;
+        }
+        return Ok(());
     }
-    tx.pipeline(
-        "INSERT INTO counter_addition (workspace_id, name, mailbox_id, day, amount)
-         VALUES ($1, $2, $3, 0, 1), ($1, $4, '', $5, 1)",
-        &[(&name).into(), mailbox.into(), MAILS_OUT.into(), day.number().into()],
-    )
-    .await
+    let mut sums = Sums::default();
+    for sent in messages {
+        let mailbox = sent.mailbox.as_str().to_owned();
+        *sums.0.entry((mailbox, sent_in(sent.month), 0)).or_default() += 1;
+        *sums.0.entry((String::new(), MAILS_OUT.to_owned(), sent.day.number())).or_default() += 1;
+    }
+    let sums = sums.0.iter();
+    let rows = sums.map(|((mailbox, name, day), amount)| {
+        vec![name.into(), mailbox.into(), (*day).into(), (*amount).into()]
+    });
+    let sql = "INSERT INTO counter_addition (workspace_id, name, mailbox_id, day, amount) VALUES ($1, $2, $3, $4, $5)";
+    tx.pipeline_rows(sql, rows.collect()).await
 }
 
 /// An addition that is not in its counter yet.

@@ -16,7 +16,7 @@ pub(crate) use self::record::COLUMNS;
 pub use self::{
     change::{
         Brief, SentEmail, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch,
-        move_to, release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
+        move_to, release_hold, set_delivery_statuses, set_flags, set_labels, set_read, set_scan,
     },
     insert::{NewEmail, insert, insert_all},
     list::{EmailFilter, ListPosition, Sort, list, select, select_list},

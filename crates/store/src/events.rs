@@ -27,7 +27,7 @@ pub struct EventRecord {
 
 columns!(EventRecord { sequence, id, kind = type, occurred_at, mailbox_id, data });
 
-const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
+pub(crate) const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
 
 /// Takes the next sequence number. The row stays locked until the end of the transaction, so that there is no gap:
 /// call it late.

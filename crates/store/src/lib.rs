@@ -43,6 +43,7 @@ pub mod send_limits;
 pub mod sign_ups;
 pub mod spend_log;
 mod sql;
+pub mod submissions;
 pub mod system;
 pub mod tasks;
 pub mod telegram;

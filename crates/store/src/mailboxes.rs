@@ -306,14 +306,20 @@ pub(crate) fn lock_all_query() -> String {
     )
 }
 
-/// Locks a mailbox and returns the number of the workspace's last event. `None` when the mailbox was deleted.
-pub async fn lock_present(tx: &mut Tx, id: &MailboxId) -> Result<Option<i64>> {
+/// Locks mailboxes in their order, and returns those that are not deleted. Only on PostgreSQL.
+pub(crate) fn lock_all<'a>(ids: &'a [Param<'a>]) -> Select<'a, (MailboxId,)> {
+    let sql = "SELECT id FROM mailbox WHERE workspace_id = $1 AND id = ANY (CAST($2 AS TEXT[])) AND deleted_at IS NULL
+         ORDER BY id COLLATE \"C\" FOR NO KEY UPDATE";
+    Select::new(sql.to_owned(), vec![Param::List(ids)])
+}
+
+/// Locks a mailbox until the transaction ends, and returns whether it is there and not deleted.
+pub async fn lock_present(tx: &mut Tx, id: &MailboxId) -> Result<bool> {
     let sql = format!(
-        "SELECT coalesce((SELECT last FROM event_counter WHERE workspace_id = $1), 0) FROM mailbox
-         WHERE workspace_id = $1 AND id = $2 AND deleted_at IS NULL{}",
+        "SELECT id FROM mailbox WHERE workspace_id = $1 AND id = $2 AND deleted_at IS NULL{}",
         tx.for_update()
     );
-    Ok(tx.one(&sql, &[id.into()]).await?.map(|(last,)| last))
+    Ok(tx.one::<(String,)>(&sql, &[id.into()]).await?.is_some())
 }
 
 /// A mailbox with the bytes that its workspace stores.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Day, Timestamp};
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result, sql::row};
+use crate::{FromRow, Param, Row, SystemTx, Tx, error::Result, sql::row};
 
 /// How long a node counts as alive after it last adjusted its advance. Nothing is taken from it afterwards; other
 /// nodes only stop asking it to return what it does not use.
@@ -426,19 +426,24 @@ pub struct LedgerEntry {
     pub node: String,
 }
 
-/// Adds a charge, covered by its node's advance.
-pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<()> {
+impl LedgerEntry {
+    fn params(&self) -> Vec<Param<'_>> {
+        vec![
+            (&self.id).into(),
+            self.period_start.into(),
+            self.day.number().into(),
+            self.class.into(),
+            self.amount.into(),
+            (&self.node).into(),
+        ]
+    }
+}
+
+/// Adds charges, covered by their node's advance.
+pub async fn insert_ledger(tx: &mut Tx, entries: &[&LedgerEntry]) -> Result<()> {
     let sql = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let params = [
-        (&entry.id).into(),
-        entry.period_start.into(),
-        entry.day.number().into(),
-        entry.class.into(),
-        entry.amount.into(),
-        (&entry.node).into(),
-    ];
-    tx.pipeline(sql, &params).await
+    tx.pipeline_rows(sql, entries.iter().map(|entry| entry.params()).collect()).await
 }
 
 /// Deletes the advances of nodes that did not return. Only for a store with a single process, at its start; what they

@@ -7,9 +7,10 @@ use model::{
 };
 
 use crate::{
-    FromRow, Row, Topic, Tx,
+    AnySelect, FromRow, Param, Row, Select, Topic, Tx,
     contents::{self, ContentRecord, ContentView as _},
     error::Result,
+    mailboxes,
     sql::{Columns, Insert, columns},
 };
 
@@ -96,11 +97,21 @@ columns!(DeliveryRecord {
 
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
-    Insert::into("outbound").record(mail).pipeline(tx).await?;
-    let row = |recipient| Insert::into("delivery").column("outbound_id", &*mail.id).record(recipient);
-    Insert::pipeline_all(tx, recipients.iter().map(row).collect()).await?;
-    let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
-    if waits || mail.report == ReportState::Due {
+    insert_all(tx, &[(mail, recipients)]).await
+}
+
+/// The same for several messages.
+pub async fn insert_all(tx: &mut Tx, messages: &[(&OutboundRecord, &[DeliveryRecord])]) -> Result<()> {
+    let rows = messages.iter().map(|(mail, _)| Insert::into("outbound").record(*mail)).collect();
+    Insert::pipeline_all(tx, rows).await?;
+    let recipients = messages.iter().flat_map(|(mail, recipients)| {
+        recipients.iter().map(|one| Insert::into("delivery").column("outbound_id", &*mail.id).record(one))
+    });
+    Insert::pipeline_all(tx, recipients.collect()).await?;
+    let waits = |(mail, recipients): &(&OutboundRecord, &[DeliveryRecord])| {
+        mail.report == ReportState::Due || recipients.iter().any(|one| one.state == RecipientState::Queued)
+    };
+    if messages.iter().any(waits) {
         tx.wake(Topic::Queue, None);
     }
     Ok(())
@@ -118,27 +129,47 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<OutboundRecord>> {
         .await
 }
 
-/// The message and its recipients, all of them locked until the transaction ends: in the order of every transaction,
-/// and in one statement.
-pub async fn lock_with_recipients(
+/// Messages and their recipients, all of them locked until the transaction ends, in the order of every transaction:
+/// their mailboxes, then the messages. Those that are gone are left out.
+///
+/// On PostgreSQL it takes one round trip. Several emails of a mailbox may only be changed by who has locked it.
+pub async fn lock_all_with_recipients(
     tx: &mut Tx,
-    id: &str,
-) -> Result<Option<(OutboundRecord, Vec<DeliveryRecord>)>> {
+    mailboxes: &[&MailboxId],
+    ids: &[&str],
+) -> Result<Vec<(OutboundRecord, Vec<DeliveryRecord>)>> {
+    let mut locked: Vec<(OutboundRecord, Vec<DeliveryRecord>)> = Vec::with_capacity(ids.len());
     if !tx.is_postgres() {
-        let Some(mail) = lock(tx, id).await? else { return Ok(None) };
-        let recipients = recipients(tx, id).await?;
-        return Ok(Some((mail, recipients)));
+        for id in ids {
+            let Some(mail) = find(tx, id).await? else { continue };
+            locked.push((mail, recipients(tx, id).await?));
+        }
+        return Ok(locked);
     }
     let sql = format!(
         "SELECT {COLUMNS}, {} FROM outbound JOIN delivery ON delivery.workspace_id = $1
            AND delivery.outbound_id = outbound.id
-         WHERE outbound.workspace_id = $1 AND outbound.id = $2 ORDER BY delivery.position
-         FOR NO KEY UPDATE OF outbound, delivery",
+         WHERE outbound.workspace_id = $1 AND outbound.id = ANY (CAST($2 AS TEXT[]))
+         ORDER BY outbound.id COLLATE \"C\", delivery.position FOR NO KEY UPDATE OF outbound, delivery",
         DeliveryRecord::COLUMNS
     );
-    let rows: Vec<LockedRecipient> = tx.all(&sql, &[id.into()]).await?;
-    let mail = rows.first().map(|row| row.mail.clone());
-    Ok(mail.map(|mail| (mail, rows.into_iter().map(|row| row.recipient).collect())))
+    let ids: Vec<Param<'_>> = ids.iter().map(|id| Param::from(*id)).collect();
+    let mailboxes: Vec<Param<'_>> = mailboxes.iter().map(|id| Param::from(*id)).collect();
+    let mut rows: Select<'_, LockedRecipient> = Select::new(sql, vec![Param::List(&ids)]);
+    let mut present = mailboxes::lock_all(&mailboxes);
+    let mut selects: Vec<&mut dyn AnySelect<'_>> = Vec::with_capacity(2);
+    if !mailboxes.is_empty() {
+        selects.push(&mut present);
+    }
+    selects.push(&mut rows);
+    tx.select(&mut selects).await?;
+    for LockedRecipient { mail, recipient } in rows.rows() {
+        match locked.last_mut().filter(|(last, _)| last.id == mail.id) {
+            Some((_, recipients)) => recipients.push(recipient),
+            None => locked.push((mail, vec![recipient])),
+        }
+    }
+    Ok(locked)
 }
 
 /// A message with one of its recipients.

@@ -1,9 +1,11 @@
 //! The delivery queue across workspaces, as its workers use it: due records, claims, attempts.
 
+use std::collections::HashSet;
+
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
 use crate::{
-    FromRow, Row, SystemTx, Topic, Tx,
+    FromRow, Param, Row, SystemTx, Topic, Tx,
     error::Result,
     outbound::DeliveryRecord,
     sql::{Columns, columns, row},
@@ -211,39 +213,53 @@ impl Attempt {
     }
 }
 
-/// Records an attempt. False when the record was claimed by another node since.
-pub async fn record_attempt(
+/// Records attempts, each of another record, with their times. Returns for each whether it was recorded, which it is not when another node
+/// has claimed the record since.
+pub async fn record_attempts(
     tx: &mut Tx,
-    claimed: &ClaimedDelivery,
     node: &str,
-    attempt: &Attempt,
-    now: Timestamp,
-) -> Result<bool> {
-    let finished = (attempt.state != RecipientState::Queued).then_some(now);
-    let changed = tx
-        .run(
-            "UPDATE delivery SET state = $5, reply = $6, next_attempt_at = $7, last_attempt_at = $8, finished_at = $9,
-               attempts = attempts + 1, claimed_by = NULL, claimed_until = NULL
-             WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND state = 'queued' AND claimed_by = $4
-             AND attempts = $10",
-            &[
-                (&claimed.outbound).into(),
-                claimed.position.into(),
-                node.into(),
-                attempt.state.into(),
-                (&attempt.reply).into(),
-                attempt.next_attempt_at.into(),
-                now.into(),
-                finished.into(),
-                claimed.attempts.into(),
-            ],
-        )
-        .await?;
-    if changed == 1 && attempt.next_attempt_at.is_some() {
+    attempts: &[(&ClaimedDelivery, &Attempt, Timestamp)],
+) -> Result<Vec<bool>> {
+    const RECORD: &str = "UPDATE delivery SET state = $5, reply = $6, next_attempt_at = $7, last_attempt_at = $8,
+           finished_at = $9, attempts = attempts + 1, claimed_by = NULL, claimed_until = NULL
+         WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND state = 'queued' AND claimed_by = $4
+         AND attempts = $10";
+    let rows = attempts.iter().map(|attempt| attempt_params(node, *attempt));
+    let mut recorded = Vec::with_capacity(attempts.len());
+    if tx.is_postgres() {
+        let sql = format!("{RECORD} RETURNING outbound_id, position");
+        let changed: Vec<(String, i64)> = tx.all_of_rows(&sql, rows.collect()).await?;
+        let changed: HashSet<(&str, i64)> = changed.iter().map(|(id, position)| (&**id, *position)).collect();
+        recorded.extend(attempts.iter().map(|(one, ..)| changed.contains(&(&*one.outbound, one.position))));
+    } else {
+        for row in rows {
+            recorded.push(tx.run(RECORD, &row).await? == 1);
+        }
+    }
+    let mut with_outcome = attempts.iter().zip(&recorded);
+    if with_outcome.any(|((_, attempt, _), recorded)| *recorded && attempt.next_attempt_at.is_some()) {
         // The worker has to know when it is due next.
         tx.wake(Topic::Queue, None);
     }
-    Ok(changed == 1)
+    Ok(recorded)
+}
+
+fn attempt_params<'a>(
+    node: &'a str,
+    (claimed, attempt, now): (&'a ClaimedDelivery, &'a Attempt, Timestamp),
+) -> Vec<Param<'a>> {
+    let finished = (attempt.state != RecipientState::Queued).then_some(now);
+    vec![
+        (&claimed.outbound).into(),
+        claimed.position.into(),
+        node.into(),
+        attempt.state.into(),
+        (&attempt.reply).into(),
+        attempt.next_attempt_at.into(),
+        now.into(),
+        finished.into(),
+        claimed.attempts.into(),
+    ]
 }
 
 /// Moves a claimed record to another destination and releases it.

@@ -29,7 +29,7 @@ use crate::{
     },
     inbox::emails::present,
     mailbox::mailboxes,
-    outbox::sending::{self, Origin, SubmitOptions, answered_id, people, subject, submit::line},
+    outbox::sending::{self, Origin, SubmitOptions, answered_id, copies::line, people, subject},
 };
 
 use self::loaded::missing;

@@ -2,12 +2,15 @@
 //!
 //! Every send ends in [`submit`], which is one transaction; [`worker`] delivers from the queue.
 
+mod acceptance;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod automatic;
 mod claims;
+pub(crate) mod copies;
 mod incoming_reports;
 pub(crate) mod origin;
+mod outcomes;
 pub(crate) mod outgoing_message;
 mod quota;
 mod report;
@@ -17,7 +20,7 @@ mod submission_log;
 pub(crate) mod submit;
 pub mod worker;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use mail::{
     address::Mailbox,
@@ -25,7 +28,7 @@ use mail::{
     message::{self, Message},
 };
 use model::{
-    AttachmentId, EmailId, Timestamp, WorkspaceId,
+    AttachmentId, EmailId, Timestamp,
     emails::BodyFormat,
     folders::is_unsent,
     sending::{
@@ -33,12 +36,13 @@ use model::{
         SendStatus, SentMail,
     },
 };
-use store::{
-    SystemTx, contents, emails,
-    outbound::{self, DeliveryRecord},
-};
-use tokio::{sync::watch, time::Instant};
+use store::{SystemTx, contents, emails, outbound};
 
+use self::{
+    acceptance::QueuedDelivery,
+    quota::not_before,
+    submit::{Submission, SubmitOutcome},
+};
 pub(crate) use self::{
     automatic::AutomaticMessages,
     incoming_reports::IncomingReports,
@@ -47,10 +51,6 @@ pub(crate) use self::{
         OutgoingMessage, answered_id, body, forward_references, headers, people, references, sender, subject,
     },
     quota::{PLAN_LIMIT_REACHED, check_request},
-};
-use self::{
-    quota::not_before,
-    submit::{Submission, SubmitOutcome},
 };
 use crate::{
     core::{
@@ -191,7 +191,7 @@ pub(crate) async fn finish(
     if sent.status == SendStatus::Sent {
         return Ok(sent);
     }
-    let mut delivery = QueuedDelivery { app, workspace: &call.workspace, id: sent.id.as_str(), recipients };
+    let mut delivery = QueuedDelivery::new(app, &call.workspace, sent.id.as_str(), recipients);
     // The message is accepted: whatever fails from here on, the caller must not send it again.
     match delivery.wait_until_accepted(&mut watched, &mut events).await {
         Ok(true) => {
@@ -209,19 +209,24 @@ pub(crate) async fn finish(
     }
 }
 
-/// The transaction, in one commit with others of the mailbox if that locks nothing else.
+/// The transaction, in one commit with others of the workspace if that locks nothing else.
 async fn submit(app: &App, call: &Call, submission: Submission) -> Result<SentMail> {
-    let (app_, now, submission_log) = (app.clone(), call.now, submission.log.clone());
-    let (key, submission) = (submission.commit_key(), Arc::new(submission));
-    let body = async move |tx: &mut SystemTx| match submission.commit(tx, &app_).await? {
-        SubmitOutcome::Submitted(sent) => Ok(sent),
-        SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
+    let (app_, now, log) = (app.clone(), call.now, submission.log.clone());
+    let sent = if submission.is_plain() && !call.rehearsal {
+        let (key, bytes) = (format!("send {}", call.workspace), submission.bytes());
+        let write = move |submissions: Vec<Arc<Submission>>| {
+            let app = app_.clone();
+            async move |tx: &mut SystemTx| Submission::commit_all(&submissions, tx, &app).await
+        };
+        app.write_together(call, key, (Arc::new(submission), bytes), write).await?
+    } else {
+        let body = async move |tx: &mut SystemTx| match submission.commit(tx, &app_).await? {
+            SubmitOutcome::Submitted(sent) => Ok(sent),
+            SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
+        };
+        app.write_across(call, body).await?
     };
-    let sent = match key {
-        Some(key) => app.write_shared(call, key, body).await?,
-        None => app.write_across(call, body).await?,
-    };
-    submission_log.write();
+    log.write();
     Ok(sent)
 }
 
@@ -235,95 +240,6 @@ fn missing_fields(outgoing: &OutgoingMessage) -> Vec<Detail> {
     let is_silent = outgoing.html.is_none() && outgoing.text.is_none();
     let text = is_silent.then(|| Detail::new("text", "html or text is required"));
     to.into_iter().chain(text).collect()
-}
-
-/// How often a waiting send polls the status.
-const STATUS_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long events are left alone at first, and after each read: they may be about any message of the workspace, and the
-/// worker of this node needs none.
-const EVENT_READ_INTERVAL: Duration = Duration::from_millis(25);
-
-/// A message that was queued, and that its sender waits for.
-struct QueuedDelivery<'a> {
-    app: &'a App,
-    workspace: &'a WorkspaceId,
-    id: &'a str,
-    recipients: usize,
-}
-
-impl QueuedDelivery<'_> {
-    /// Waits until every next hop has accepted it. False when the time is up, or when it cannot become true any more.
-    ///
-    /// The worker of this node publishes the outcome of its attempts. Those of another node are read from the store,
-    /// after an event or at the next poll.
-    async fn wait_until_accepted(
-        &mut self,
-        watched: &mut watch::Receiver<Option<Vec<DeliveryRecord>>>,
-        events: &mut watch::Receiver<u64>,
-    ) -> Result<bool> {
-        let window = self.app.settings().outbound.send_window;
-        let deadline = Instant::now() + window;
-        let last = self.app.now().plus_seconds(i64::try_from(window.as_secs()).unwrap_or(i64::MAX));
-        let mut next_event_read = Instant::now() + EVENT_READ_INTERVAL;
-        // There is no event for a repeated deferral.
-        let mut next_poll = Instant::now() + STATUS_POLL_INTERVAL;
-        loop {
-            let recipients = tokio::select! {
-                biased;
-                () = self.app.ending() => return Ok(false),
-                changed = watched.changed() => {
-                    changed.map_err(Error::internal)?;
-                    watched.borrow_and_update().clone().unwrap_or_default()
-                }
-                () = event_after(next_event_read, events) => {
-                    if self.app.outbox().has_message(self.workspace, self.id, self.recipients) {
-                        continue;
-                    }
-                    next_event_read = Instant::now() + EVENT_READ_INTERVAL;
-                    self.read().await?
-                }
-                () = tokio::time::sleep_until(next_poll.min(deadline)) => {
-                    next_poll = Instant::now() + STATUS_POLL_INTERVAL;
-                    self.read().await?
-                }
-            };
-            match outcome(&recipients, last) {
-                Some(accepted) => return Ok(accepted),
-                None if Instant::now() >= deadline => return Ok(false),
-                None => {}
-            }
-        }
-    }
-
-    async fn read(&self) -> Result<Vec<DeliveryRecord>> {
-        let wanted = self.id.to_owned();
-        let read =
-            self.app.db().read(self.workspace, async move |tx| outbound::recipients(tx, &wanted).await);
-        Ok(read.await?)
-    }
-}
-
-/// Waits for an event, but not before a time.
-async fn event_after(time: Instant, events: &mut watch::Receiver<u64>) {
-    tokio::time::sleep_until(time).await;
-    if events.changed().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Whether all recipients have accepted a message; `None` while that is open. A delivery deferred beyond the window ends
-/// the wait.
-fn outcome(recipients: &[DeliveryRecord], last: Timestamp) -> Option<bool> {
-    let is = |state: RecipientState| recipients.iter().any(|one| one.state == state);
-    let beyond_window = |one: &DeliveryRecord| {
-        one.state == RecipientState::Queued
-            && one.attempts > 0
-            && one.next_attempt_at.is_some_and(|at| at > last)
-    };
-    if is(RecipientState::Bounced) || recipients.is_empty() || recipients.iter().any(beyond_window) {
-        return Some(false);
-    }
-    (!is(RecipientState::Queued)).then_some(true)
 }
 
 /// A message of the mailbox that is replied to or forwarded.

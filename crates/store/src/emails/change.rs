@@ -303,23 +303,31 @@ impl From<&EmailRecord> for SentEmail {
     }
 }
 
-/// Sets the delivery status of an outgoing email. `None` when it was deleted.
-pub async fn set_delivery_status(
+/// Sets the status of sent emails, each once, and returns what events say about those that were not deleted. Who sets
+/// several has locked their mailboxes.
+pub async fn set_delivery_statuses(
     tx: &mut Tx,
-    mailbox: &MailboxId,
-    id: &EmailId,
-    status: DeliveryStatus,
-) -> Result<Option<SentEmail>> {
-    let find = format!(
-        "SELECT {} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        SentEmail::COLUMNS
-    );
-    tx.change(
-        "UPDATE email SET delivery_status = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[mailbox.into(), id.into(), status.into()],
-        (SentEmail::COLUMNS, &find, 2),
-    )
-    .await
+    statuses: &[(&MailboxId, &EmailId, DeliveryStatus)],
+) -> Result<Vec<SentEmail>> {
+    const SET: &str =
+        "UPDATE email SET delivery_status = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3";
+    let columns = SentEmail::COLUMNS;
+    let rows = statuses.iter();
+    let rows =
+        rows.map(|(mailbox, id, status)| vec![Param::from(*mailbox), Param::from(*id), Param::from(*status)]);
+    if tx.is_postgres() {
+        return match statuses {
+            [] => Ok(Vec::new()),
+            _ => tx.all_of_rows(&format!("{SET} RETURNING {columns}"), rows.collect()).await,
+        };
+    }
+    let find = format!("SELECT {columns} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3");
+    let mut updated = Vec::with_capacity(statuses.len());
+    for params in rows {
+        tx.run(SET, &params).await?;
+        updated.extend(tx.one(&find, &params[..2]).await?);
+    }
+    Ok(updated)
 }
 
 /// Counts an email that was added.

@@ -38,9 +38,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
         Some(thread) => Some(thread.clone()),
         // The Message-ID of a message that is written here is new.
         None if mail.record.outgoing => {
-            let mut hints = mail.hints.clone();
-            hints.references.pop();
-            threads::find(tx, mailbox, &hints, mail.record.date).await?
+            threads::find(tx, mailbox, &mail.hints.without_own(), mail.record.date).await?
         }
         None => threads::find(tx, mailbox, &mail.hints, mail.record.date).await?,
     };
@@ -51,8 +49,8 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
     write(tx, &[InsertedEmail { mailbox, mail, begins_thread }]).await
 }
 
-/// The same for several emails that arrive together. Their candidates were looked up in this transaction, in the same
-/// order.
+/// The same for several emails that arrive or are sent together. Their candidates were looked up in this transaction, in
+/// the same order.
 pub async fn insert_all(
     tx: &mut Tx,
     new_emails: &mut [(MailboxId, NewEmail)],
@@ -67,7 +65,10 @@ pub async fn insert_all(
     }
     let mut begin_threads = Vec::with_capacity(new_emails.len());
     for (number, (mailbox, mail)) in new_emails.iter_mut().enumerate() {
-        let found = candidates.find(tx, number, mailbox, &mail.hints, mail.record.date).await?;
+        let found = match &mail.thread {
+            Some(thread) => Some(thread.clone()),
+            None => candidates.find(tx, number, mailbox, &mail.hints, mail.record.date).await?,
+        };
         begin_threads.push(found.is_none());
         if let Some(thread) = found {
             mail.record.thread_id = thread;

@@ -16,6 +16,15 @@ pub struct ThreadHints {
     pub subject_key: Option<[u8; 16]>,
 }
 
+impl ThreadHints {
+    /// The same without the message's own id, which cannot lead to a thread while the message is new.
+    #[must_use]
+    pub fn without_own(&self) -> Self {
+        let references = self.references.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        Self { references: references.to_vec(), subject_key: self.subject_key }
+    }
+}
+
 /// The newest dates of the threads that a message may join for their subject.
 pub(super) fn subject_range(date: Timestamp) -> RangeInclusive<Timestamp> {
     let seconds = SUBJECT_DAYS * 86_400;

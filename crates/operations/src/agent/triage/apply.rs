@@ -349,7 +349,7 @@ impl Outcome {
             }
         }
         if let Some(charge) = &self.charge {
-            metering::insert_ledger(tx, charge).await?;
+            metering::insert_ledger(tx, &[charge]).await?;
         }
         triager_runs::begin(tx, mailbox, &self.run).await?;
         let id = &self.run.id;

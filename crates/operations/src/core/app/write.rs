@@ -3,11 +3,16 @@
 //! The effect of a write, its charge, its audit entry and its stored answer are one transaction, so a crash keeps all
 //! of them or none.
 
-use std::sync::Arc;
+use std::{borrow::Borrow, sync::Arc};
 
 use model::Timestamp;
 use serde::Serialize;
-use store::{Body, SystemTx, Tx, audit, idempotency, metering, payments::PaymentKey};
+use store::{
+    Body, SystemTx, Tx, audit,
+    idempotency::{self, KeyClaim},
+    metering,
+    payments::PaymentKey,
+};
 use tracing::Instrument;
 
 use super::{App, idempotency::to_json};
@@ -103,27 +108,45 @@ impl App {
 }
 
 impl App {
-    /// The same, in one commit with concurrent calls of the same key, which wait for the same locks. The body may run more
-    /// than once, and takes these locks first: an idempotency key is claimed after it.
-    pub async fn write_shared<T, F>(&self, call: &Call, key: String, body: F) -> Result<T>
+    /// The same for an item that is written together with those of concurrent calls of the same key, which wait for the
+    /// same locks: `write` gets all of them and returns a value for each. It may run more than once, and takes these locks
+    /// first: idempotency keys are claimed after it. A rehearsal cannot be written together with others.
+    pub async fn write_together<I, T, W, F>(
+        &self,
+        call: &Call,
+        key: String,
+        (item, bytes): (I, usize),
+        write: W,
+    ) -> Result<T>
     where
+        I: Clone + Send + Sync + 'static,
         T: Serialize + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T> + for<'tx> Body<'tx, SystemTx, T, Error> + Clone,
+        W: Fn(Vec<I>) -> F + Send + Sync + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<Vec<T>>
+            + for<'tx> Body<'tx, SystemTx, Vec<T>, Error>
+            + Clone
+            + Send
+            + Sync,
     {
         let (reservation, record) = self.begin_write(call);
-        let (workspace, record, db) = (call.workspace.clone(), Arc::new(record), self.db().clone());
+        let (workspace, db) = (call.workspace.clone(), self.db().clone());
+        let member = (item, Arc::new(record));
         let work = async move {
-            // Keeps what the body needs, so that the store's only writer thread does not drop it.
-            let kept = body.clone();
-            let outcome = db
-                .shared_write(&key, async move |tx: &mut SystemTx| {
-                    let value = body.begin(tx).await?;
+            // Keeps what is written, so that the store's only writer thread does not drop it.
+            let kept = member.clone();
+            let write_all = |members: Vec<(I, Arc<Record>)>| {
+                let (items, records): (Vec<I>, Vec<Arc<Record>>) = members.into_iter().unzip();
+                let (body, workspace) = (write(items), workspace.clone());
+                async move |tx: &mut SystemTx| {
+                    let values = body.begin(tx).await?;
                     let tx = tx.enter(&workspace);
-                    record.begin(tx).await?;
-                    record.finish(tx, record.answer(&value)?).await?;
-                    Ok(value)
-                })
-                .await;
+                    Record::begin_all(&records, tx).await?;
+                    let answers = records.iter().zip(&values).map(|(record, value)| record.answer(value));
+                    Record::finish_all(&records, tx, answers.collect::<Result<_>>()?).await?;
+                    Ok(values)
+                }
+            };
+            let outcome = db.batch_write(&key, member, bytes, write_all).await;
             drop(kept);
             outcome
         };
@@ -163,12 +186,21 @@ struct Record {
 impl Record {
     /// Before the effect: fails if another request already answered this key.
     async fn begin(&self, tx: &mut Tx) -> Result<()> {
-        if let Some(claim) = &self.claim
-            && !idempotency::claim(tx, &claim.key, &claim.fingerprint, self.now).await?
-        {
+        Self::begin_all(&[self], tx).await
+    }
+
+    async fn begin_all(records: &[impl Borrow<Self> + Sync], tx: &mut Tx) -> Result<()> {
+        let claims: Vec<KeyClaim<'_>> =
+            records.iter().filter_map(|record| record.borrow().key_claim()).collect();
+        if !claims.is_empty() && !idempotency::claim_all(tx, claims).await? {
             return Err(Error::new(ErrorKind::AlreadyAnswered));
         }
         Ok(())
+    }
+
+    fn key_claim(&self) -> Option<KeyClaim<'_>> {
+        let now = self.now;
+        self.claim.as_ref().map(|claim| KeyClaim { key: &claim.key, fingerprint: &claim.fingerprint, now })
     }
 
     /// The answer to store for the call's Idempotency-Key, if it has one.
@@ -182,19 +214,32 @@ impl Record {
 
     /// After the effect: the audit entry, the charge, the answer.
     async fn finish(&self, tx: &mut Tx, answer: Option<Vec<u8>>) -> Result<()> {
-        if self.rehearsal {
+        Self::finish_all(&[self], tx, vec![answer]).await
+    }
+
+    async fn finish_all(
+        records: &[impl Borrow<Self> + Sync],
+        tx: &mut Tx,
+        answers: Vec<Option<Vec<u8>>>,
+    ) -> Result<()> {
+        if records.iter().any(|record| record.borrow().rehearsal) {
             // Everything that can fail for the caller was tried; this error rolls the transaction back.
             return Err(Error::new(ErrorKind::Rehearsed));
         }
-        if let Some(payment) = &self.payment {
-            store::payments::fulfil(tx, payment, self.now).await?;
+        for record in records {
+            if let Some(payment) = &record.borrow().payment {
+                store::payments::fulfil(tx, payment, record.borrow().now).await?;
+            }
         }
-        audit::insert(tx, &self.audit).await?;
-        if let Some(charge) = &self.charge {
-            metering::insert_ledger(tx, charge).await?;
-        }
-        if let Some((claim, body)) = self.claim.as_ref().zip(answer) {
-            claim.keep(tx, self.answer, &body).await?;
+        let entries: Vec<&audit::AuditEntry> = records.iter().map(|record| &record.borrow().audit).collect();
+        audit::insert(tx, &entries).await?;
+        let charges: Vec<_> = records.iter().filter_map(|record| record.borrow().charge.as_ref()).collect();
+        metering::insert_ledger(tx, &charges).await?;
+        for (record, answer) in records.iter().zip(answers) {
+            let record = record.borrow();
+            if let Some((claim, body)) = record.claim.as_ref().zip(answer) {
+                claim.keep(tx, record.answer, &body).await?;
+            }
         }
         Ok(())
     }

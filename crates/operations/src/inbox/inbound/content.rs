@@ -31,7 +31,7 @@ impl Content {
     }
 
     /// The bytes that are stored in its row.
-    pub(super) fn bytes_in_row(&self) -> usize {
+    pub(crate) fn bytes_in_row(&self) -> usize {
         let in_row = |part: &StoredPart| if let StoredPart::InRow(bytes) = part { bytes.len() } else { 0 };
         in_row(&self.record.raw) + in_row(&self.record.body) + self.record.safe.as_ref().map_or(0, in_row)
     }

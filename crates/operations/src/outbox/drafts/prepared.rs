@@ -25,10 +25,9 @@ use crate::{
         inbound::{self, Content, Delivery, PreparedMessage},
     },
     outbox::sending::{
-        attachments,
+        attachments, copies,
         origin::Origin,
         outgoing_message::{OutgoingMessage, SizeLimit, forward_references},
-        submit,
     },
 };
 
@@ -152,7 +151,7 @@ impl PreparedDraft {
         let own = Delivery::own(app, &self.prepared, self.now);
         let arrival = events::last_sequence(tx).await?;
         let id = &self.record.email_id;
-        let mut email = submit::sender_copy(&own, &self.origin, &self.outgoing, id, &self.content, arrival);
+        let mut email = copies::sender_copy(&own, &self.origin, &self.outgoing, id, &self.content, arrival);
         let is_draft = self.record.state == DraftState::Draft;
         let folder = if is_draft { SystemFolder::Drafts } else { SystemFolder::Scheduled };
         email.record.folder_id = folder.into();

@@ -1,4 +1,4 @@
-//! Records delivery attempts: the queue records, the status of the message, and its events.
+//! Delivery attempts: what they decide, and those that deliver to mailboxes of this server.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -6,23 +6,20 @@ use bytes::Bytes;
 use model::{
     Timestamp, WorkspaceId,
     emails::{InboundProvider, SenderAuthentication},
-    events::EventType,
-    outbound::{OutboundKind, ReportState},
-    sending::{DeliveryStatus, OutboundMode, RecipientState},
+    sending::{OutboundMode, RecipientState},
 };
 use store::{
-    SystemTx, Topic, Tx, emails, events, mailboxes,
+    SystemTx, events, mailboxes,
     outbound::{self, DeliveryRecord, OutboundRecord},
     queue::{self, Attempt},
     vault::DataKey,
 };
 
-use super::submit::sent_data;
+use super::outcomes::{self, Change, Outcome, conclude};
 use crate::{
     core::{
         app::App,
-        error::{Error, ErrorKind, Result},
-        events::NewEvent,
+        error::{ErrorKind, Result},
         jitter::jitter_seconds,
         ports::{HandoverOutcome, HandoverResult},
         state::outbox::{Group, RELAY},
@@ -87,57 +84,30 @@ pub(super) async fn record_attempt(
         metrics::counter!("outbound_attempts_total", "result" => logged.result()).increment(1);
         mail_log::attempted(mail, &logged);
     }
+    let outcome = Arc::new(Outcome {
+        app: app.clone(),
+        key: app.data_key(&group.workspace).await?,
+        mailbox: mail.mailbox_id.clone(),
+        id: mail.id.clone(),
+        attempts,
+        now,
+    });
     let mut pause = FIRST_RETRY_DELAY;
-    loop {
-        match store_attempts(app, group, &mail.id, attempts.clone(), now).await {
+    let recipients = loop {
+        match outcomes::store(&group.workspace, outcome.clone()).await {
             Err(error) if pause <= MAX_RETRY_DELAY => {
                 tracing::warn!(%error, "delivery attempt not recorded; retrying");
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            stored => {
-                stored?;
-                break;
-            }
+            stored => break stored?,
         }
+    };
+    if let Some(recipients) = recipients {
+        app.outbox().publish(&group.workspace, &mail.id, recipients);
     }
     if let Err(error) = record_reachability(app, &group.destination, unreachable).await {
         tracing::warn!(%error, "destination pause not stored; continuing without it");
-    }
-    Ok(())
-}
-
-async fn store_attempts(
-    app: &App,
-    group: &Group,
-    id: &str,
-    attempts: Vec<(queue::ClaimedDelivery, Attempt)>,
-    now: Timestamp,
-) -> Result<()> {
-    let (app_, wanted, node) = (app.clone(), id.to_owned(), app.outbox().node().to_owned());
-    let key = app.data_key(&group.workspace).await?;
-    let stored = app
-        .db()
-        .write(&group.workspace, async move |tx| {
-            let locked = outbound::lock_with_recipients(tx, &wanted).await?;
-            let Some((mail, before)) = locked else { return Ok(None) };
-            let mut after = before.clone();
-            let mut changed = false;
-            for (record, attempt) in &attempts {
-                if queue::record_attempt(tx, record, &node, attempt, now).await? {
-                    changed = true;
-                    let same = |one: &&mut DeliveryRecord| one.position == record.position;
-                    after.iter_mut().find(same).into_iter().for_each(|one| attempt.apply(one, now));
-                }
-            }
-            if changed {
-                conclude(tx, &app_, &key, &mail, (&before, &after), now).await?;
-            }
-            Ok::<_, Error>(Some(after))
-        })
-        .await?;
-    if let Some(recipients) = stored {
-        app.outbox().publish(&group.workspace, id, recipients);
     }
     Ok(())
 }
@@ -185,64 +155,6 @@ fn attempt_of(
     let next_attempt_at = (state == RecipientState::Queued).then_some(next);
     let reply = mail::printable(&reply, MAX_REPLY_BYTES);
     Attempt { state, reply, next_attempt_at }
-}
-
-/// After records changed: updates the status of the message, appends events, and deletes it when done. The caller has
-/// locked it.
-pub(super) async fn conclude(
-    tx: &mut Tx,
-    app: &App,
-    key: &DataKey,
-    mail: &OutboundRecord,
-    (before, after): (&[DeliveryRecord], &[DeliveryRecord]),
-    now: Timestamp,
-) -> Result<()> {
-    let states: Vec<RecipientState> = after.iter().map(|one| one.state).collect();
-    let status = DeliveryStatus::of(&states);
-    let bounced = states.contains(&RecipientState::Bounced);
-    let tells = mail.kind == OutboundKind::Email && bounced && mail.mailbox_id.is_some();
-    if status != DeliveryStatus::Queued {
-        if tells && mail.report == ReportState::None {
-            outbound::set_report(tx, &mail.id, ReportState::Due).await?;
-            tx.wake(Topic::Queue, None);
-        } else if mail.email_id.is_none() {
-            return Ok(outbound::delete(tx, mail).await?);
-        }
-    }
-    let (Some(mailbox), Some(email)) = (&mail.mailbox_id, &mail.email_id) else { return Ok(()) };
-    let updated = emails::set_delivery_status(tx, mailbox, email, status).await?;
-    let Some(shown) = updated else { return Ok(()) };
-    for kind in event_types(before, after, status) {
-        let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data: sent_data(&shown, after) };
-        event.append(tx, app, key, now).await?;
-    }
-    Ok(())
-}
-
-/// The events of a change.
-fn event_types(
-    before: &[DeliveryRecord],
-    after: &[DeliveryRecord],
-    status: DeliveryStatus,
-) -> Vec<EventType> {
-    let newly = |state: RecipientState| {
-        before.iter().zip(after).any(|(old, new)| new.state == state && old.state != state)
-    };
-    let first_delay = before
-        .iter()
-        .zip(after)
-        .any(|(old, new)| new.state == RecipientState::Queued && old.attempts == 0 && new.attempts == 1);
-    let done = status != DeliveryStatus::Queued
-        && before.iter().any(|old| old.state == RecipientState::Queued)
-        && after.iter().any(|new| new.state == RecipientState::Sent);
-    let kinds = [
-        (first_delay, EventType::MessageDeferred),
-        (done, EventType::MessageSent),
-        (newly(RecipientState::Delivered), EventType::MessageDelivered),
-        (newly(RecipientState::Bounced), EventType::MessageBounced),
-        (newly(RecipientState::Complained), EventType::MessageComplained),
-    ];
-    kinds.into_iter().filter(|(tells, _)| *tells).map(|(_, kind)| kind).collect()
 }
 
 /// Delivers to mailboxes of this server, each in a transaction with its record, so that it happens once.
@@ -359,7 +271,8 @@ impl LocalDelivery<'_> {
         let own = tx.enter(&record.workspace);
         let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(None) };
         let before = outbound::recipients(own, &mail.id).await?;
-        if !queue::record_attempt(own, record, self.app.outbox().node(), attempt, self.now).await? {
+        let node = self.app.outbox().node();
+        if queue::record_attempts(own, node, &[(record, attempt, self.now)]).await? != [true] {
             return Ok(None);
         }
         for workspace in both {
@@ -378,7 +291,8 @@ impl LocalDelivery<'_> {
         delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, id, content).await?;
         let own = tx.enter(&record.workspace);
         let after = outbound::recipients(own, &mail.id).await?;
-        conclude(own, self.app, self.key, &mail, (&before, &after), self.now).await?;
+        let change = Change { key: self.key, mail: &mail, before: &before, after: &after, now: self.now };
+        conclude(own, self.app, &[change]).await?;
         Ok(Some(after))
     }
 }

@@ -10,7 +10,7 @@ use store::{
     outbound::{self, DeliveryRecord, OutboundRecord},
 };
 
-use super::attempts::conclude;
+use super::outcomes::{Change, conclude};
 use crate::core::{
     app::{App, ArrivalHook, HookFuture},
     arriving::Arriving,
@@ -103,7 +103,7 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
         mail.report = ReportState::Done;
     }
     let after = outbound::recipients(tx, &mail.id).await?;
-    conclude(tx, app, key, &mail, (&before, &after), now).await
+    conclude(tx, app, &[Change { key, mail: &mail, before: &before, after: &after, now }]).await
 }
 
 /// Whether a report may change a state: only a sent message can be delivered, bounce or be complained about.

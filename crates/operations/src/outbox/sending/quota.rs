@@ -1,5 +1,7 @@
 //! Sending limits of plans: recipients per request, recipients in rolling windows, messages per day and month.
 
+use std::collections::BTreeMap;
+
 use model::{MailboxId, Plan, Timestamp, plans::PlanLimits};
 use store::{
     Tx, counters,
@@ -39,60 +41,101 @@ pub(crate) fn not_before(now: Timestamp, earliest: Timestamp) -> Error {
         .with_fix(fix)
 }
 
-/// Counts a message that is sent now. When a limit does not allow it, nothing is counted and the earliest time is
-/// returned.
+/// A message of the workspace that is sent now.
+pub(crate) struct CountedMessage<'a> {
+    pub(crate) plan: Plan,
+    pub(crate) mailbox: &'a MailboxId,
+    /// Its recipients outside the workspace.
+    pub(crate) external: i64,
+    pub(crate) now: Timestamp,
+}
+
+/// Counts messages that are sent now. When a limit does not allow one of them, the earliest time is returned; then a single
+/// message is not counted, and a transaction with several has to be rolled back.
 ///
 /// The workspace stays locked until the end of the transaction, so that two messages cannot both use the last slot.
-pub(crate) async fn count_send(
+pub(crate) async fn count_sends(
     tx: &mut Tx,
     app: &App,
-    plan: Plan,
-    mailbox: &MailboxId,
-    external: i64,
-    now: Timestamp,
+    messages: &[CountedMessage<'_>],
 ) -> Result<Option<Timestamp>> {
-    let limits = app.limits(plan);
-    let windows = windows(limits);
-    let counts_uses = !windows.is_empty() || limits.mails_per_day_and_mailbox.get().is_some();
-    let month = now.month();
+    let counts_uses = messages.iter().any(|one| counts_uses(app.limits(one.plan)));
     if counts_uses {
         workspaces::lock(tx).await?;
     }
-    let mut earliest = None;
-    if let Some(limit) = limits.mails_per_month.get()
-        && is_month_full(tx, &month, limit, counts_uses).await?
-    {
-        earliest = earliest.max(Some(now.next_month_start()));
-    }
-    if counts_uses {
-        let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
-        earliest = earliest.max(after_windows(&windows, &uses, external, now)?);
-        let today = now.day().start();
-        let sent = uses.iter().filter(|sent| sent.mailbox_id == *mailbox && sent.at >= today).count();
-        if !limits.mails_per_day_and_mailbox.has_room(sent as u64) {
-            earliest = earliest.max(Some(today.plus_seconds(86_400)));
+    let mut in_months: BTreeMap<(String, u64), (u64, Timestamp)> = BTreeMap::new();
+    for one in messages {
+        if let Some(limit) = app.limits(one.plan).mails_per_month.get() {
+            in_months.entry((one.now.month(), limit)).or_insert((0, one.now)).0 += 1;
         }
     }
-    if earliest.is_some() {
-        return Ok(earliest);
+    let mut earliest = None;
+    for ((month, limit), (count, now)) in in_months {
+        if exceeds_month(tx, &month, (count, limit), counts_uses).await? {
+            earliest = earliest.max(Some(now.next_month_start()));
+        }
     }
-    if counts_uses {
+    for one in messages {
+        earliest = earliest.max(count_use(tx, app, one, earliest.is_some()).await?);
+    }
+    if earliest.is_none() {
+        let months: Vec<String> = messages.iter().map(|one| one.now.month()).collect();
+        let sent = messages.iter().zip(&months).map(|(one, month)| counters::Sent {
+            mailbox: one.mailbox,
+            day: one.now.day(),
+            month,
+        });
+        counters::count_sent(tx, &sent.collect::<Vec<_>>()).await?;
+    }
+    Ok(earliest)
+}
+
+/// Whether single messages are recorded for the limits of a plan.
+fn counts_uses(limits: &PlanLimits) -> bool {
+    !windows(limits).is_empty() || limits.mails_per_day_and_mailbox.get().is_some()
+}
+
+/// Records a message for the limits of windows and days, unless it is refused anyway; or returns when they allow it.
+async fn count_use(
+    tx: &mut Tx,
+    app: &App,
+    message: &CountedMessage<'_>,
+    is_refused: bool,
+) -> Result<Option<Timestamp>> {
+    let CountedMessage { plan, mailbox, external, now } = *message;
+    let limits = app.limits(plan);
+    if !counts_uses(limits) {
+        return Ok(None);
+    }
+    let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
+    let mut earliest = after_windows(&windows(limits), &uses, external, now)?;
+    let today = now.day().start();
+    let sent = uses.iter().filter(|sent| sent.mailbox_id == *mailbox && sent.at >= today).count();
+    if !limits.mails_per_day_and_mailbox.has_room(sent as u64) {
+        earliest = earliest.max(Some(today.plus_seconds(86_400)));
+    }
+    if earliest.is_none() && !is_refused {
         let id = app.new_uuid().simple().to_string();
         let sent = SendRecord { id, mailbox_id: mailbox.clone(), at: now, recipients: external };
         send_limits::insert(tx, &sent).await?;
     }
-    counters::count_sent(tx, mailbox, &month, now.day()).await?;
-    Ok(None)
+    Ok(earliest)
 }
 
-/// Whether a month has no room for another message. Close to the limit the workspace is locked before they are counted.
-async fn is_month_full(tx: &mut Tx, month: &str, limit: u64, is_locked: bool) -> Result<bool> {
+/// Whether a month has no room for so many more messages. Close to the limit the workspace is locked before they are
+/// counted.
+async fn exceeds_month(
+    tx: &mut Tx,
+    month: &str,
+    (count, limit): (u64, u64),
+    is_locked: bool,
+) -> Result<bool> {
     let sent = send_limits::count_month(tx, month).await?.unsigned_abs();
     if is_locked || sent.saturating_add(MAX_UNCOUNTED_MESSAGES) < limit {
-        return Ok(sent >= limit);
+        return Ok(sent.saturating_add(count) > limit);
     }
     workspaces::lock(tx).await?;
-    Ok(send_limits::count_month(tx, month).await?.unsigned_abs() >= limit)
+    Ok(send_limits::count_month(tx, month).await?.unsigned_abs().saturating_add(count) > limit)
 }
 
 /// When an automatic message may be sent; `None` means now. The mailbox is locked already, so the workspace is not:
