@@ -14,6 +14,9 @@ use super::{
 /// Statements of one message to one recipient elsewhere, from the call until its attempt is recorded.
 const MAX_STATEMENTS: u64 = 35;
 
+/// The same of a message among many that are sent at once: what each call reads, and its part of a batch.
+const MAX_SHARED_STATEMENTS: u64 = 12;
+
 fn counts(server: &Server) -> StatementCounts {
     server.app.db().statement_counts().unwrap()
 }
@@ -54,6 +57,53 @@ async fn a_message_takes_few_statements() {
     assert!(cost.statements <= MAX_STATEMENTS, "{cost:?}");
     // The message, its claim and its attempt.
     assert!(cost.commits <= 3, "{cost:?}");
+}
+
+/// Messages that a workspace sends at once, from several mailboxes, are stored with the same statements and commits, and so
+/// are the outcomes of their delivery.
+#[tokio::test]
+async fn messages_sent_at_once_share_statements() {
+    const MESSAGES: u64 = 60;
+    let (server, hop) = server(Engine::Postgres, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    let at_once = inbox.key.with("prefer", "respond-async");
+    let mut paths = vec![format!("{}/emails", inbox.path)];
+    for name in ["B", "C"] {
+        let made = inbox.key.post("/api/v1/mailboxes", json!({ "name": name })).await.ok();
+        paths.push(format!("/api/v1/mailboxes/{}/emails", made["id"].as_str().unwrap()));
+    }
+    for _ in 0..3 {
+        send_and_deliver(&server, &inbox).await;
+    }
+    let before = counts(&server);
+    let mut calls = tokio::task::JoinSet::new();
+    for path in paths.iter().cycle().take(usize::try_from(MESSAGES).unwrap()) {
+        let (key, path) = (at_once.clone(), path.clone());
+        calls.spawn(async move { key.post(&path, mail("a@remote.test")).await.ok()["id"].clone() });
+    }
+    let ids: std::collections::BTreeSet<String> =
+        calls.join_all().await.iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+    worker::run_due(&server.app).await.unwrap();
+    let cost = counts(&server).since(&before);
+    println!("{cost:?}");
+    assert_eq!((ids.len() as u64, hop.handovers().len() as u64), (MESSAGES, MESSAGES + 3));
+    assert!(cost.statements <= MESSAGES * MAX_SHARED_STATEMENTS, "{cost:?}");
+    assert!(cost.commits <= MESSAGES, "{cost:?}");
+    // Each is there with everything, in an event log without gaps.
+    let events = inbox.key.get(&format!("/api/v1/workspaces/{}/events?limit=200", inbox.workspace)).await.ok();
+    let sent = events["events"].as_array().unwrap().iter().filter(|event| event["type"] == "message.sent");
+    let told: std::collections::BTreeSet<String> =
+        sent.map(|event| event["data"]["email_id"].as_str().unwrap().to_owned()).collect();
+    assert!(ids.is_subset(&told), "{:?}", ids.difference(&told));
+    let numbers: Vec<i64> =
+        events["events"].as_array().unwrap().iter().map(|event| event["sequence"].as_i64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    for path in paths {
+        let folder = format!("{}?folder=sent&limit=50", path);
+        let listed = inbox.key.get(&folder).await.ok();
+        let listed = listed["emails"].as_array().unwrap();
+        assert!(listed.len() >= 20 && listed.iter().all(|mail| mail["delivery_status"] == "sent"), "{listed:?}");
+    }
 }
 
 /// The worker reads the queue once for several messages, and not again after each of them.

@@ -32,7 +32,7 @@ async fn work(tx: &mut SystemTx, workspace: WorkspaceId, number: i64, end: End) 
 }
 
 async fn shared(db: Db, workspace: WorkspaceId, number: i64, end: End) -> Result<i64> {
-    db.shared_write("one key", async move |tx| work(tx, workspace.clone(), number, end).await).await
+    db.shared_write(async move |tx| work(tx, workspace.clone(), number, end).await).await
 }
 
 /// The numbers that are there.
@@ -111,7 +111,7 @@ async fn what_is_added_in_a_shared_commit_is_exact(engine: Engine) {
         tokio::spawn(async move {
             if number % 4 != 0 {
                 let body = async move |tx: &mut SystemTx| add(tx, &workspace, well).await.map(|()| 1);
-                return db.shared_write("one key", body).await;
+                return db.shared_write(body).await;
             }
             // Whoever may look at the figure sees what it adds itself.
             let body = async move |tx: &mut SystemTx| {

@@ -193,7 +193,7 @@ pub async fn keep_answer(
         record.status = Some(answer.code());
         record.answer = Some(app.master_key().seal(ANSWER, body).map_err(store::Error::from)?);
     }
-    let claimed = app.db().shared_write("payments", async move |tx| stored::claim(tx, &record).await).await?;
+    let claimed = app.db().shared_write(async move |tx| stored::claim(tx, &record).await).await?;
     if claimed {
         return Ok(None);
     }

@@ -175,18 +175,18 @@ impl Db {
         self.typed(Mode::Write, Scope::System, SingleRunWork::new(body))
     }
 
-    /// The same, in one commit with concurrent transactions of the same key; for frequent writes that wait for the
-    /// same locks. Each is durable when it returns, and fails alone.
+    /// The same for frequent writes that lock nothing that others wait for. Each is durable when it returns, and fails
+    /// alone, although on SQLite several share a savepoint.
     ///
     /// The body may run more than once, after its changes were rolled back: each time it is a clone. It must not read
     /// the counters that it [adds to](Tx::add_at_commit).
-    pub fn shared_write<T, E, F>(&self, key: &str, body: F) -> impl Future<Output = Result<T, E>> + Send
+    pub fn shared_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E> + Clone,
     {
-        self.typed(Mode::SharedWrite(key), Scope::System, RepeatableWork::new(body))
+        self.typed(Mode::SharedWrite, Scope::System, RepeatableWork::new(body))
     }
 
     /// Writes an item together with others of the same key that come meanwhile: `write` gets all of them and returns a
@@ -207,7 +207,7 @@ impl Db {
             + Send,
     {
         if self.finishes_alone() {
-            return only(self.shared_write(key, write(vec![item])).await?);
+            return only(self.shared_write(write(vec![item])).await?);
         }
         let (lead, item) = match self.1.join(key, item, bytes)? {
             MemberTurn::Lead(lead, item) => (lead, item),
@@ -240,7 +240,7 @@ impl Db {
     {
         let others = lead.take_others(bytes);
         let alone = |item: I| {
-            let done = self.typed(Mode::BatchWrite, Scope::System, SingleRunWork::new(write(vec![item])));
+            let done = self.typed(Mode::SharedWrite, Scope::System, SingleRunWork::new(write(vec![item])));
             async move { only(done.await?) }
         };
         if others.is_empty() {
@@ -248,7 +248,7 @@ impl Db {
         }
         let items = [&item].into_iter().chain(others.iter().map(|other| &other.item)).cloned().collect();
         let work = Box::new(SingleRunWork::<SystemTx, Vec<T>, E, F>::new(write(items)));
-        let done = self.perform(Mode::BatchWrite, Scope::System, work).await;
+        let done = self.perform(Mode::SharedWrite, Scope::System, work).await;
         if matches!(done, Err(Error::Overloaded)) {
             // Each alone would wait just as long, and the next ones behind it.
             for other in others {
@@ -301,7 +301,7 @@ impl Db {
     /// Does not borrow the work while it runs, so that callers need not prove bounds that the engines know already.
     fn typed<W: TypedWork>(
         &self,
-        mode: Mode<'_>,
+        mode: Mode,
         scope: Scope,
         work: W,
     ) -> impl Future<Output = Result<W::Value, W::Error>> + Send {
@@ -310,10 +310,10 @@ impl Db {
     }
 
     /// Runs work on an engine, and returns it with its outcome.
-    async fn perform(&self, mode: Mode<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+    async fn perform(&self, mode: Mode, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         #[cfg(feature = "faults")]
         let dies = match mode {
-            Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) | Mode::BatchWrite => {
+            Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite => {
                 crashes::survives_until_commit(self.address())?
             }
             Mode::Read | Mode::ShortRead => crashes::is_alive(self.address()).map(|()| false)?,
@@ -327,9 +327,7 @@ impl Db {
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
-                Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite(_) | Mode::BatchWrite => {
-                    engine.write(scope, work).await
-                }
+                Mode::Write | Mode::AsynchronousWrite | Mode::SharedWrite => engine.write(scope, work).await,
                 Mode::Read | Mode::Snapshot => engine.read(scope, work).await,
                 Mode::ShortRead => engine.short_read(scope, work).await,
             },

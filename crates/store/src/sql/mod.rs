@@ -13,7 +13,6 @@ mod deferred;
 mod deferred_statement;
 #[cfg(feature = "faults")]
 pub mod faults;
-mod group;
 mod jobs;
 mod listener;
 mod lists;

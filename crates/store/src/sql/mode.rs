@@ -6,14 +6,12 @@ use metrics::{Histogram, histogram};
 
 /// How a transaction is run.
 #[derive(Clone, Copy)]
-pub(super) enum Mode<'a> {
+pub(super) enum Mode {
     Write,
     /// Acknowledged before its commit is on disk, where that takes long.
     AsynchronousWrite,
-    /// In one commit with others of the same key.
-    SharedWrite(&'a str),
-    /// For several members at once, which never read the counters that they add to. Only on PostgreSQL.
-    BatchWrite,
+    /// It never reads the counters that it adds to; on SQLite in one commit with others.
+    SharedWrite,
     Read,
     /// Only a few rows, by key.
     ShortRead,
@@ -21,11 +19,11 @@ pub(super) enum Mode<'a> {
     Snapshot,
 }
 
-impl Mode<'_> {
+impl Mode {
     /// The duration of such transactions.
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
-            Self::Write | Self::AsynchronousWrite | Self::SharedWrite(_) | Self::BatchWrite => &SECONDS.write,
+            Self::Write | Self::AsynchronousWrite | Self::SharedWrite => &SECONDS.write,
             Self::Read | Self::ShortRead => &SECONDS.read,
             Self::Snapshot => &SECONDS.snapshot,
         }

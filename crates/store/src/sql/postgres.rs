@@ -23,11 +23,10 @@ use tokio::sync::broadcast;
 use tokio_postgres::{Config, NoTls, config::SslMode};
 
 use self::{
-    session::{Begin, PostgresSession, SAVEPOINT},
+    session::{Begin, PostgresSession},
     statements::{StatementCounters, StatementCounts, TransactionEnd},
 };
 use super::{
-    group::{Groups, OpenGroup},
     listener::Listener,
     mode::Mode,
     scope::Scope,
@@ -48,8 +47,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct PostgresEngine {
     pool: Pool,
     listener: Listener,
-    groups: Groups,
-    /// Counts the transactions that neither share a commit nor are batches.
+    /// Counts the transactions that are not shared ones.
     changes: AtomicU64,
     counters: Arc<StatementCounters>,
     /// Whether a test lets this process die between a commit and its wake-ups.
@@ -87,7 +85,6 @@ impl PostgresEngine {
         Ok(Self {
             pool,
             listener: Listener::start(config),
-            groups: Groups::default(),
             changes: AtomicU64::new(0),
             counters: Arc::default(),
             #[cfg(feature = "faults")]
@@ -98,7 +95,7 @@ impl PostgresEngine {
     /// Runs work while the server is up, and returns it with its outcome.
     pub(super) async fn perform(
         &self,
-        mode: Mode<'_>,
+        mode: Mode,
         scope: Scope,
         mut work: Box<dyn Work>,
     ) -> Result<Box<dyn Work>> {
@@ -110,8 +107,7 @@ impl PostgresEngine {
                     self.changes.fetch_add(1, Ordering::Release);
                     done
                 }
-                Mode::SharedWrite(key) => self.shared_write(key, &mut *work).await,
-                Mode::BatchWrite => self.batch(&mut *work).await,
+                Mode::SharedWrite => self.shared_write(&mut *work).await,
                 Mode::Read | Mode::ShortRead | Mode::Snapshot => self.read(scope, mode, &mut *work).await,
             }
         };
@@ -119,52 +115,22 @@ impl PostgresEngine {
         Ok(work)
     }
 
-    /// Runs work in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a
-    /// group commits for all.
-    async fn shared_write(&self, key: &str, work: &mut dyn Work) -> Result<()> {
-        let mut turn = self.groups.join(key).await?;
-        let mut open = match turn.take() {
-            Some(open) => open,
-            None => OpenGroup::new(self.begin(Scope::System, Mode::Write).await?),
-        };
-        // If this fails the connection is broken: the whole group fails with it.
-        let succeeded = if open.is_empty() {
-            if !as_first(&mut open.tx, work).await {
-                // Those after it begin with a transaction of their own.
-                return self.finish(&mut open.tx, false).await;
-            }
-            true
-        } else {
-            in_savepoint(&mut open.tx, work).await?
-        };
-        let committed = succeeded.then(|| open.join());
-        if let Some((mut open, turn)) = turn.pass(open) {
-            let outcome = self.finish(&mut open.tx, true).await;
-            open.acknowledge(&outcome);
-            // Transactions queued meanwhile start only now, when the locks are free.
-            drop((open, turn));
-        }
-        match committed {
-            Some(committed) => committed.await,
-            None => Ok(()),
-        }
-    }
-
-    /// Runs the work of a batch in a transaction, with the increments of all its members at the end.
-    async fn batch(&self, work: &mut dyn Work) -> Result<()> {
-        let mut tx = self.begin(Scope::System, Mode::BatchWrite).await?;
+    /// Runs work that never reads what it adds to, such as that of a batch: its increments come at the end, once for each
+    /// row.
+    async fn shared_write(&self, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(Scope::System, Mode::SharedWrite).await?;
         tx.postgres()?.defers_increments = true;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
         if succeeded { finished } else { Ok(()) }
     }
 
-    /// Changes with every write of this process but shared ones and batches.
+    /// Changes with every write of this process but shared ones.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    async fn write(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+    async fn write(&self, scope: Scope, mode: Mode, work: &mut dyn Work) -> Result<()> {
         let mut tx = self.begin(scope, mode).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = self.finish(&mut tx, succeeded).await;
@@ -184,7 +150,7 @@ impl PostgresEngine {
         Ok(())
     }
 
-    async fn read(&self, scope: Scope, mode: Mode<'_>, work: &mut dyn Work) -> Result<()> {
+    async fn read(&self, scope: Scope, mode: Mode, work: &mut dyn Work) -> Result<()> {
         let mut tx = self.begin(scope, mode).await?;
         work.run(&mut tx).await;
         // The session ends its transaction when it is dropped.
@@ -192,10 +158,10 @@ impl PostgresEngine {
     }
 
     /// Takes a connection from the pool, for a transaction that starts with the first statement.
-    async fn begin(&self, scope: Scope, mode: Mode<'_>) -> Result<SystemTx> {
+    async fn begin(&self, scope: Scope, mode: Mode) -> Result<SystemTx> {
         let client = self.pool.get().await?;
         let (begin, end) = match mode {
-            Mode::Write | Mode::SharedWrite(_) | Mode::BatchWrite => (BEGIN, TransactionEnd::Durable),
+            Mode::Write | Mode::SharedWrite => (BEGIN, TransactionEnd::Durable),
             Mode::AsynchronousWrite => (BEGIN_ASYNCHRONOUS, TransactionEnd::Asynchronous),
             Mode::Read | Mode::ShortRead | Mode::Snapshot => (BEGIN_READ, TransactionEnd::Read),
         };
@@ -218,56 +184,3 @@ const BEGIN: &str = "BEGIN";
 const BEGIN_ASYNCHRONOUS: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Every statement of the transaction sees the snapshot of the first one.
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-/// Runs the work of a group's first member, which needs no savepoint: if it fails, there is nothing to keep. Returns
-/// whether it succeeded.
-async fn as_first(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
-    tx.enter(&Scope::System.workspace());
-    match tx.postgres() {
-        Ok(session) => session.defers_increments = true,
-        Err(error) => {
-            work.fail(error);
-            return false;
-        }
-    }
-    if !work.run(tx).await {
-        return false;
-    }
-    let flushed = async { tx.postgres()?.flush().await };
-    match flushed.await {
-        Ok(()) => true,
-        Err(error) => {
-            work.fail(error);
-            false
-        }
-    }
-}
-
-/// Runs work in a savepoint that is rolled back when it fails, and returns whether it succeeded. Fails itself when the
-/// connection is broken.
-async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
-    tx.enter(&Scope::System.workspace());
-    let wakes = tx.inner.wakes.len();
-    let session = tx.postgres()?;
-    session.defers_increments = true;
-    let increments = session.increments.len();
-    session.pipeline(SAVEPOINT, &[]).await?;
-    let mut succeeded = work.run(tx).await;
-    let session = tx.postgres()?;
-    if succeeded {
-        let released = async {
-            session.pipeline("RELEASE job", &[]).await?;
-            session.flush().await
-        };
-        if let Err(error) = released.await {
-            work.fail(error);
-            succeeded = false;
-        }
-    }
-    if !succeeded {
-        session.increments.truncate(increments);
-        session.undo().await?;
-        tx.inner.wakes.truncate(wakes);
-    }
-    Ok(succeeded)
-}

@@ -25,8 +25,6 @@ use crate::{
 
 /// Maximum statements that are pipelined.
 const MAX_PIPELINED: usize = 64;
-/// Where the work of one member of a group starts.
-pub(super) const SAVEPOINT: &str = "SAVEPOINT job";
 
 /// A pooled connection while a transaction uses it.
 pub(in crate::sql) struct PostgresSession {
@@ -41,8 +39,8 @@ pub(in crate::sql) struct PostgresSession {
     /// Statements to send with the next one.
     pipeline: Vec<DeferredStatement>,
     /// Increments to apply before the commit.
-    pub(super) increments: Vec<DeferredIncrement>,
-    /// Whether this is a group or a batch, whose members never read what they add to.
+    increments: Vec<DeferredIncrement>,
+    /// Whether nothing reads in this transaction what it adds to.
     pub(super) defers_increments: bool,
     counters: Arc<StatementCounters>,
 }
@@ -125,7 +123,7 @@ impl PostgresSession {
         if self.pipeline.len() >= MAX_PIPELINED { self.flush().await } else { Ok(()) }
     }
 
-    /// Adds amounts to a row; in a group once for all that add to the same one.
+    /// Adds amounts to a row; in a batch once for all that add to the same one.
     pub(in crate::sql) async fn add_at_commit(
         &mut self,
         sql: &'static str,
@@ -141,21 +139,9 @@ impl PostgresSession {
     }
 
     /// Sends the queued statements.
-    pub(super) async fn flush(&mut self) -> Result<()> {
+    async fn flush(&mut self) -> Result<()> {
         let Some(last) = self.pipeline.pop() else { return Ok(()) };
         self.rows_of(&last, &mut |_| Ok(())).await
-    }
-
-    /// Rolls back to the savepoint.
-    pub(super) async fn undo(&mut self) -> Result<()> {
-        // It may not have been sent yet.
-        if let Some(at) = self.pipeline.iter().position(|statement| statement.sql == SAVEPOINT) {
-            self.pipeline.truncate(at);
-            return Ok(());
-        }
-        self.pipeline.clear();
-        self.counters.sent(2);
-        Ok(self.client()?.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
 
     pub(in crate::sql) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
