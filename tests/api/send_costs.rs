@@ -90,19 +90,27 @@ async fn messages_sent_at_once_share_statements() {
     assert!(cost.statements <= MESSAGES * MAX_SHARED_STATEMENTS, "{cost:?}");
     assert!(cost.commits <= MESSAGES, "{cost:?}");
     // Each is there with everything, in an event log without gaps.
-    let events = inbox.key.get(&format!("/api/v1/workspaces/{}/events?limit=200", inbox.workspace)).await.ok();
+    let events =
+        inbox.key.get(&format!("/api/v1/workspaces/{}/events?limit=200", inbox.workspace)).await.ok();
     let sent = events["events"].as_array().unwrap().iter().filter(|event| event["type"] == "message.sent");
     let told: std::collections::BTreeSet<String> =
         sent.map(|event| event["data"]["email_id"].as_str().unwrap().to_owned()).collect();
     assert!(ids.is_subset(&told), "{:?}", ids.difference(&told));
-    let numbers: Vec<i64> =
-        events["events"].as_array().unwrap().iter().map(|event| event["sequence"].as_i64().unwrap()).collect();
+    let numbers: Vec<i64> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["sequence"].as_i64().unwrap())
+        .collect();
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     for path in paths {
         let folder = format!("{}?folder=sent&limit=50", path);
         let listed = inbox.key.get(&folder).await.ok();
         let listed = listed["emails"].as_array().unwrap();
-        assert!(listed.len() >= 20 && listed.iter().all(|mail| mail["delivery_status"] == "sent"), "{listed:?}");
+        assert!(
+            listed.len() >= 20 && listed.iter().all(|mail| mail["delivery_status"] == "sent"),
+            "{listed:?}"
+        );
     }
 }
 

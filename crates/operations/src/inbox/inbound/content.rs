@@ -14,7 +14,8 @@ use store::{
 use super::prepare::PreparedMessage;
 use crate::core::{
     app::App,
-    error::{Error, Result},
+    compute::compute,
+    error::Result,
 };
 
 /// A message sealed for one workspace.
@@ -45,8 +46,8 @@ impl Content {
     ) -> Result<Self> {
         let key = app.data_key(workspace).await?;
         let (content, bytes, space) = (prepared.clone(), raw.clone(), workspace.clone());
-        let sealed = tokio::task::spawn_blocking(move || SealedContent::new(key, &space, &content, &bytes));
-        Self::store(app, sealed.await.map_err(Error::internal)??).await
+        let sealed = compute(raw.len(), move || SealedContent::new(key, &space, &content, &bytes));
+        Self::store(app, sealed.await??).await
     }
 
     /// Puts large parts into the blob store, before the transaction that refers to them.

@@ -4,7 +4,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
@@ -22,19 +21,31 @@ use super::{
 use crate::core::{
     app::App,
     arriving::Recipient,
+    compute::{MAX_INLINE_BYTES, caught},
     error::{Error, Result},
 };
 
-/// Messages up to this size without files are parsed, analysed and sealed on the async thread: that takes a tenth of a
-/// millisecond, and less than one in the worst case.
-const MAX_INLINE_BYTES: usize = 16 * 1024;
-
-/// Parses and analyses a message on a blocking thread.
+/// Parses and analyses a message, a long one on a blocking thread.
 pub(crate) async fn read(app: &App, raw: Bytes) -> Result<PreparedMessage> {
     let blocklist = app.scanning().blocklist();
     let _turn = app.scanning().turn().await;
-    let work = move || prepare::analyse(&raw, message::read(&raw), &blocklist);
-    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+    let bytes = raw.clone();
+    parsed(raw, move |message| prepare::analyse(&bytes, message, &blocklist)).await
+}
+
+/// Parses a message and works on it; on a blocking thread if it is long or has files, which may contain archives.
+async fn parsed<T: Send + 'static>(
+    raw: Bytes,
+    work: impl FnOnce(Message) -> T + Send + 'static,
+) -> Result<T> {
+    let short = if raw.len() <= MAX_INLINE_BYTES { Some(caught(|| message::read(&raw))?) } else { None };
+    match short {
+        Some(message) if message.files.is_empty() && message.inner.is_empty() => caught(|| work(message)),
+        read => {
+            let work = move || work(read.unwrap_or_else(|| message::read(&raw)));
+            tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+        }
+    }
 }
 
 /// Parses and analyses a message and seals it for its workspaces; a long one on a blocking thread.
@@ -60,27 +71,13 @@ pub(crate) async fn prepare_and_seal(
         }
         Ok((prepared, sealed))
     };
-    // Switching threads takes longer than a short message does; but files may contain archives.
-    let short = if raw.len() <= MAX_INLINE_BYTES { Some(caught(|| message::read(raw))?) } else { None };
-    let (prepared, sealed) = match short {
-        Some(message) if message.files.is_empty() && message.inner.is_empty() => caught(|| finish(message))??,
-        read => {
-            let raw = raw.clone();
-            let work = move || finish(read.unwrap_or_else(|| message::read(&raw)));
-            tokio::task::spawn_blocking(work).await.map_err(Error::internal)??
-        }
-    };
+    let (prepared, sealed) = parsed(raw.clone(), finish).await??;
     drop(turn);
     let mut contents = BTreeMap::new();
     for (workspace, sealed) in sealed {
         contents.insert(workspace, Content::store(app, sealed).await?);
     }
     Ok((Arc::new(prepared), contents))
-}
-
-/// Runs a parser of untrusted input, so that a panic fails only this message.
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::internal("reading a message panicked"))
 }
 
 /// A prepared message with everything that its delivery needs.

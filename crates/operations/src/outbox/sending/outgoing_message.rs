@@ -15,6 +15,7 @@ use model::{
 use super::{attachments::OutgoingAttachment, origin::Origin};
 use crate::core::{
     app::App,
+    compute::compute,
     error::{Detail, Error, ErrorKind, Result},
 };
 
@@ -105,8 +106,10 @@ impl OutgoingMessage {
             headers: self.headers.clone(),
             auto_submitted: self.auto_submitted,
         };
-        let composed = tokio::task::spawn_blocking(move || compose::compose(&outgoing)).await;
-        let bytes = composed.map_err(Error::internal)?.map_err(|error| refused(&error))?;
+        let lengths = [&outgoing.text, &outgoing.html].map(|body| body.as_ref().map_or(0, String::len));
+        let size = lengths.into_iter().chain(outgoing.files.iter().map(|file| file.bytes.len())).sum();
+        let composed = compute(size, move || compose::compose(&outgoing)).await?;
+        let bytes = composed.map_err(|error| refused(&error))?;
         let SizeLimit(max_bytes) = bound;
         if bytes.len() > max_bytes {
             let fix = format!(

@@ -28,7 +28,9 @@ pub(super) async fn sign(
     if mail.kind == OutboundKind::Forward {
         return Ok(message);
     }
-    let Some(domain) = author_domain(message.clone()).await? else { return Ok(message) };
+    let author = message::author(&message).and_then(|author| Address::parse(&author).ok());
+    let Some(author) = author else { return Ok(message) };
+    let domain = author.domain().to_owned();
     let keys = domains::keys::signing_keys(app, workspace, &domain).await?;
     if keys.is_empty() {
         return Ok(message);
@@ -40,11 +42,4 @@ pub(super) async fn sign(
         sign::signed(&message, &identities, now).map(Bytes::from)
     };
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?.map_err(Error::internal)
-}
-
-/// The domain of the From address, normalised.
-async fn author_domain(message: Bytes) -> Result<Option<String>> {
-    let read = tokio::task::spawn_blocking(move || message::read(&message).from).await;
-    let from = read.map_err(Error::internal)?;
-    Ok(from.and_then(|from| Address::parse(&from.address).ok()).map(|from| from.domain().to_owned()))
 }
