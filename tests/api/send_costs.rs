@@ -114,6 +114,43 @@ async fn messages_sent_at_once_share_statements() {
     }
 }
 
+/// Outcomes that are written together do not meet changes of the same emails in another order, and none is lost.
+#[both_engines]
+async fn outcomes_are_recorded_beside_changes_of_many_emails(engine: Engine) {
+    let (server, _hop) = server(engine, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    let at_once = inbox.key.with("prefer", "respond-async");
+    for _ in 0..4 {
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..40 {
+            let (key, path) = (at_once.clone(), format!("{}/emails", inbox.path));
+            calls.spawn(async move { key.post(&path, mail("a@remote.test")).await.ok()["id"].clone() });
+        }
+        let mut ids: Vec<String> =
+            calls.join_all().await.iter().map(|id| id.as_str().unwrap().to_owned()).collect();
+        ids.sort_unstable();
+        ids.reverse();
+        let (gone, kept) = ids.split_at(10);
+        let change = async {
+            for read in [false, true, false, true] {
+                inbox.post("emails/bulk-read", json!({ "ids": ids, "read": read })).await.ok();
+            }
+            inbox.post("emails/bulk-delete", json!({ "ids": gone, "permanent": true })).await.ok();
+        };
+        let (delivered, ()) = tokio::join!(worker::run_due(&server.app), change);
+        delivered.unwrap();
+        for id in kept {
+            assert_eq!(states(&inbox, id).await.0, "sent");
+        }
+    }
+    if engine == Engine::Postgres {
+        let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        let found: store::Result<Option<(i64,)>> =
+            server.app.db().system_read(async move |tx| tx.one(sql, &[]).await).await;
+        assert_eq!(found.unwrap(), Some((0,)));
+    }
+}
+
 /// The worker reads the queue once for several messages, and not again after each of them.
 #[tokio::test]
 async fn messages_that_are_due_together_are_claimed_together() {

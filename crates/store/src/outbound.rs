@@ -10,7 +10,6 @@ use crate::{
     AnySelect, FromRow, Param, Row, Select, Topic, Tx,
     contents::{self, ContentRecord, ContentView as _},
     error::Result,
-    mailboxes,
     sql::{Columns, Insert, columns},
 };
 
@@ -129,14 +128,15 @@ pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<OutboundRecord>> {
         .await
 }
 
-/// Messages and their recipients, all of them locked until the transaction ends, in the order of every transaction:
-/// their mailboxes, then the messages. Those that are gone are left out.
+/// Messages, their recipients and their emails, all of them locked until the transaction ends. Messages that are gone are
+/// left out.
 ///
-/// On PostgreSQL it takes one round trip. Several emails of a mailbox may only be changed by who has locked it.
+/// On PostgreSQL it takes one round trip. Several messages are locked without waiting, or it fails: other transactions lock
+/// them in other orders.
 pub async fn lock_all_with_recipients(
     tx: &mut Tx,
-    mailboxes: &[&MailboxId],
     ids: &[&str],
+    emails: &[(&MailboxId, &EmailId)],
 ) -> Result<Vec<(OutboundRecord, Vec<DeliveryRecord>)>> {
     let mut locked: Vec<(OutboundRecord, Vec<DeliveryRecord>)> = Vec::with_capacity(ids.len());
     if !tx.is_postgres() {
@@ -146,22 +146,30 @@ pub async fn lock_all_with_recipients(
         }
         return Ok(locked);
     }
+    let waiting = if ids.len() > 1 { " NOWAIT" } else { "" };
     let sql = format!(
         "SELECT {COLUMNS}, {} FROM outbound JOIN delivery ON delivery.workspace_id = $1
            AND delivery.outbound_id = outbound.id
          WHERE outbound.workspace_id = $1 AND outbound.id = ANY (CAST($2 AS TEXT[]))
-         ORDER BY outbound.id COLLATE \"C\", delivery.position FOR NO KEY UPDATE OF outbound, delivery",
+         ORDER BY outbound.id, delivery.position FOR NO KEY UPDATE OF outbound, delivery{waiting}",
         DeliveryRecord::COLUMNS
     );
     let ids: Vec<Param<'_>> = ids.iter().map(|id| Param::from(*id)).collect();
-    let mailboxes: Vec<Param<'_>> = mailboxes.iter().map(|id| Param::from(*id)).collect();
     let mut rows: Select<'_, LockedRecipient> = Select::new(sql, vec![Param::List(&ids)]);
-    let mut present = mailboxes::lock_all(&mailboxes);
-    let mut selects: Vec<&mut dyn AnySelect<'_>> = Vec::with_capacity(2);
-    if !mailboxes.is_empty() {
-        selects.push(&mut present);
+    let (mailboxes, emails): (Vec<Param<'_>>, Vec<Param<'_>>) =
+        emails.iter().map(|(mailbox, email)| (Param::from(*mailbox), Param::from(*email))).unzip();
+    let sql = format!(
+        "SELECT email.id FROM UNNEST(CAST($2 AS TEXT[]), CAST($3 AS TEXT[])) AS asked (mailbox_id, id)
+         JOIN email ON email.workspace_id = $1 AND email.mailbox_id = asked.mailbox_id AND email.id = asked.id
+         FOR NO KEY UPDATE OF email{waiting}"
+    );
+    let mut locked_emails: Select<'_, (EmailId,)> =
+        Select::new(sql, vec![Param::List(&mailboxes), Param::List(&emails)]);
+    // The only email can be waited for when it is changed.
+    let mut selects: Vec<&mut dyn AnySelect<'_>> = vec![&mut rows];
+    if ids.len() > 1 && !emails.is_empty() {
+        selects.push(&mut locked_emails);
     }
-    selects.push(&mut rows);
     tx.select(&mut selects).await?;
     for LockedRecipient { mail, recipient } in rows.rows() {
         match locked.last_mut().filter(|(last, _)| last.id == mail.id) {

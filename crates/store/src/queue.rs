@@ -156,13 +156,16 @@ pub async fn release(tx: &mut Tx, claimed: &ClaimedDelivery, node: &str, at: Tim
     Ok(())
 }
 
-/// Extends the claims of a node.
+/// Extends the claims of a node, except those whose outcome is being recorded at this moment.
 pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()> {
-    tx.run(
-        "UPDATE delivery SET claimed_until = $2 WHERE claimed_by = $1 AND state = 'queued'",
-        &[node.into(), until.into()],
-    )
-    .await?;
+    let sql = format!(
+        "WITH chosen AS (SELECT workspace_id, outbound_id, position FROM delivery
+           WHERE claimed_by = $1 AND state = 'queued'{})
+         UPDATE delivery SET claimed_until = $2 WHERE (workspace_id, outbound_id, position) IN
+           (SELECT workspace_id, outbound_id, position FROM chosen)",
+        tx.skip_locked()
+    );
+    tx.run(&sql, &[node.into(), until.into()]).await?;
     Ok(())
 }
 

@@ -304,7 +304,7 @@ impl From<&EmailRecord> for SentEmail {
 }
 
 /// Sets the status of sent emails, each once, and returns what events say about those that were not deleted. Who sets
-/// several has locked their mailboxes.
+/// several has locked them.
 pub async fn set_delivery_statuses(
     tx: &mut Tx,
     statuses: &[(&MailboxId, &EmailId, DeliveryStatus)],

@@ -12,11 +12,7 @@ use store::{
 };
 
 use super::prepare::PreparedMessage;
-use crate::core::{
-    app::App,
-    compute::compute,
-    error::Result,
-};
+use crate::core::{app::App, compute::compute, error::Result};
 
 /// A message sealed for one workspace.
 pub(crate) struct Content {

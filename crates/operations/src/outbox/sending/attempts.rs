@@ -87,8 +87,8 @@ pub(super) async fn record_attempt(
     let outcome = Arc::new(Outcome {
         app: app.clone(),
         key: app.data_key(&group.workspace).await?,
-        mailbox: mail.mailbox_id.clone(),
         id: mail.id.clone(),
+        email: mail.mailbox_id.clone().zip(mail.email_id.clone()),
         attempts,
         now,
     });

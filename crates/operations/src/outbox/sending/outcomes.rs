@@ -33,10 +33,10 @@ const BYTES_PER_RECIPIENT: usize = 1024;
 pub(super) struct Outcome {
     pub(super) app: App,
     pub(super) key: Arc<DataKey>,
-    /// The mailbox that sent the message, if one did.
-    pub(super) mailbox: Option<MailboxId>,
     /// The message.
     pub(super) id: String,
+    /// Its email, if it has one.
+    pub(super) email: Option<(MailboxId, EmailId)>,
     pub(super) attempts: Vec<(ClaimedDelivery, Attempt)>,
     pub(super) now: Timestamp,
 }
@@ -57,17 +57,12 @@ pub(super) async fn store(workspace: &WorkspaceId, outcome: Arc<Outcome>) -> Res
 
 async fn store_all(tx: &mut Tx, outcomes: &[Arc<Outcome>]) -> Result<Vec<Recipients>> {
     let Some(first) = outcomes.first() else { return Ok(Vec::new()) };
-    // The only email may be changed by who has locked its message.
-    let mailboxes: BTreeSet<&MailboxId> = if outcomes.len() > 1 {
-        outcomes.iter().filter_map(|one| one.mailbox.as_ref()).collect()
-    } else {
-        BTreeSet::new()
-    };
-    let mailboxes: Vec<&MailboxId> = mailboxes.into_iter().collect();
     // One message may have several: for recipients at different destinations.
     let ids: BTreeSet<&str> = outcomes.iter().map(|one| one.id.as_str()).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
-    let locked = outbound::lock_all_with_recipients(tx, &mailboxes, &ids).await?;
+    let emails: BTreeSet<_> = outcomes.iter().filter_map(|one| one.email.as_ref()).collect();
+    let emails: Vec<_> = emails.into_iter().map(|(mailbox, email)| (mailbox, email)).collect();
+    let locked = outbound::lock_all_with_recipients(tx, &ids, &emails).await?;
     let before: BTreeMap<&str, (&OutboundRecord, &[DeliveryRecord])> =
         locked.iter().map(|(mail, recipients)| (mail.id.as_str(), (mail, &recipients[..]))).collect();
     let present = outcomes.iter().filter(|one| before.contains_key(&*one.id));
