@@ -24,8 +24,8 @@ use crate::core::{
     state::{
         arrivals::Arrivals, credentials::Credentials, data_keys::DataKeys, free_proofs::FreeProofs,
         indexes::Indexes, model_slots::ModelSlots, notifications::Notifications, outbox::Outbox,
-        readiness::Readiness, routes::Routes, running_keys::RunningKeys, scanning::Scanning, uuids::Uuids,
-        wallets::Wallets,
+        readiness::Readiness, recent::Recent, routes::Routes, running_keys::RunningKeys, scanning::Scanning,
+        signing_keys::SigningKeys, uuids::Uuids, wallets::Wallets,
     },
     supervisor::{Exit, RestartPolicy, Supervisor},
     turns::Turns,
@@ -48,6 +48,7 @@ struct Parts {
     hashing_cost: HashingCost,
     data_keys: DataKeys,
     routes: Routes,
+    signing_keys: Recent<SigningKeys>,
     running: Arc<RunningKeys>,
     readiness: Readiness,
     notifications: Arc<Notifications>,
@@ -278,6 +279,7 @@ impl App {
             hashing_cost,
             data_keys: DataKeys::default(),
             routes: Routes::default(),
+            signing_keys: Recent::default(),
             running: Arc::default(),
             readiness: Readiness::default(),
             notifications: Arc::default(),
@@ -426,6 +428,9 @@ impl App {
     }
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
+    }
+    pub(crate) fn signing_keys(&self) -> &Recent<SigningKeys> {
+        &self.0.signing_keys
     }
     /// The steps that run when a message arrives or is sent.
     pub(crate) fn hooks(&self) -> Hooks {

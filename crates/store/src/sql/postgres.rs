@@ -161,7 +161,8 @@ impl PostgresEngine {
     async fn begin(&self, scope: Scope, mode: Mode) -> Result<SystemTx> {
         let client = self.pool.get().await?;
         let (begin, end) = match mode {
-            Mode::Write | Mode::SharedWrite => (BEGIN, TransactionEnd::Durable),
+            Mode::Write => (BEGIN, TransactionEnd::Durable),
+            Mode::SharedWrite => (BEGIN_SHARED, TransactionEnd::Durable),
             Mode::AsynchronousWrite => (BEGIN_ASYNCHRONOUS, TransactionEnd::Asynchronous),
             Mode::Read | Mode::ShortRead | Mode::Snapshot => (BEGIN_READ, TransactionEnd::Read),
         };
@@ -180,6 +181,9 @@ impl PostgresEngine {
 }
 
 const BEGIN: &str = "BEGIN";
+/// Its statements look rows up by keys, for one row or for many. Without the setting those with arrays of keys are planned
+/// each time, because any plan for arrays of unknown length seems dearer; that took as long as to run them.
+const BEGIN_SHARED: &str = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan";
 /// Its commit is acknowledged before it is on disk, where it is half a second later.
 const BEGIN_ASYNCHRONOUS: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 /// Every statement of the transaction sees the snapshot of the first one.

@@ -1,25 +1,15 @@
-//! Routes of addresses, cached briefly: a sender of many messages asks for the same one again and again.
-//!
-//! The cache is invalidated by the next write of this process that could change a route, so a caller never sees a
-//! route older than its own change. Writes of another process take effect after half a second, as for callers.
+//! Routes of addresses, [cached briefly](super::recent).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use store::{
-    Db,
+    Db, addresses,
     system::{self, Route},
 };
-use tokio::time::Instant;
 
-use crate::core::{error::Result, lock::lock};
+use super::recent::{Moment, Recent};
+use crate::core::error::Result;
 
-const CACHE_TTL: Duration = Duration::from_millis(500);
-/// Maximum cached routes; beyond it the cache is cleared.
-const CAPACITY: usize = 1000;
 /// Maximum patterns of a cached policy, so that the cache stays small.
 const MAX_PATTERNS: usize = 20;
 /// Free bytes that a workspace must have: deliveries change its usage without invalidating the cache.
@@ -27,14 +17,9 @@ const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// Recently used routes, by address.
 #[derive(Default)]
-pub(crate) struct Routes(Mutex<HashMap<String, CachedRoute>>);
-
-struct CachedRoute {
-    route: Arc<Route>,
-    /// When it was looked up.
-    since: Instant,
-    /// The number of writes before that.
-    changes: u64,
+pub(crate) struct Routes {
+    mailboxes: Recent<Arc<Route>>,
+    foreign: Recent<bool>,
 }
 
 impl Routes {
@@ -45,24 +30,30 @@ impl Routes {
         address: &str,
         most: impl FnOnce(&Route) -> Option<u64>,
     ) -> Result<Option<Arc<Route>>> {
-        let (changes, since) = (db.changes(), Instant::now());
-        if let Some(found) = lock(&self.0).get(address)
-            && found.changes == changes
-            && found.since.elapsed() < CACHE_TTL
-        {
-            return Ok(Some(found.route.clone()));
+        let now = Moment::now(db);
+        if let Some(found) = self.mailboxes.find(now, address) {
+            return Ok(Some(found));
         }
         let wanted = address.to_owned();
         let route = db.system_read(async move |tx| system::route(tx, &wanted).await).await?;
         let Some(route) = route.map(Arc::new) else { return Ok(None) };
         if is_small(&route) && has_room(&route, most(&route)) {
-            let mut all = lock(&self.0);
-            if all.len() >= CAPACITY {
-                all.clear();
-            }
-            all.insert(address.to_owned(), CachedRoute { route: route.clone(), since, changes });
+            self.mailboxes.keep(now, address, route.clone());
         }
         Ok(Some(route))
+    }
+
+    /// Whether an address, without its tag, certainly belongs to another server.
+    pub(crate) async fn is_foreign(&self, db: &Db, address: &str, domain: &str) -> Result<bool> {
+        let now = Moment::now(db);
+        if let Some(found) = self.foreign.find(now, address) {
+            return Ok(found);
+        }
+        let (bare, domain) = (address.to_owned(), domain.to_owned());
+        let read = db.system_read(async move |tx| addresses::is_foreign(tx, &bare, &domain).await);
+        let is_foreign = read.await?;
+        self.foreign.keep(now, address, is_foreign);
+        Ok(is_foreign)
     }
 }
 

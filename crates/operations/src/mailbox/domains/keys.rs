@@ -3,6 +3,8 @@
 //! Each algorithm has two selectors that alternate: a new key is published beside the old one, signs from the moment it
 //! is seen in DNS, and the old record stays for mail that is still in transit. The next rotation replaces the old one.
 
+use std::sync::Arc;
+
 use mail::sign::{Algorithm, Key, SignError};
 use model::{DomainId, Timestamp, WorkspaceId, domains::DnsRecord, domains::RecordStatus};
 use store::{
@@ -16,6 +18,7 @@ use super::records;
 use crate::core::{
     app::App,
     error::{Error, Result},
+    state::{recent::Moment, signing_keys::SigningKeys},
 };
 
 /// The sealing purpose of private keys.
@@ -82,19 +85,27 @@ fn usable(
 
 /// The keys that mail from a domain is signed with, by their selectors; none where the workspace has no such domain or
 /// it is not verified.
-pub(crate) async fn signing_keys(
-    app: &App,
-    workspace: &WorkspaceId,
-    domain: &str,
-) -> Result<Vec<(String, Key)>> {
-    let name = domain.to_owned();
-    if is_hosted(app, domain) {
-        let found = app.db().system_read(async move |tx| hosted_keys::list(tx, &name).await).await?;
-        return usable(&found, |purpose, sealed| app.master_key().open(purpose, sealed));
+pub(crate) async fn signing_keys(app: &App, workspace: &WorkspaceId, domain: &str) -> Result<SigningKeys> {
+    // A domain of this server is no workspace's.
+    let is_hosted = is_hosted(app, domain);
+    let name = if is_hosted { domain.to_owned() } else { format!("{workspace} {domain}") };
+    let now = Moment::now(app.db());
+    if let Some(found) = app.signing_keys().find(now, &name) {
+        return Ok(found);
     }
-    let found = app.db().read(workspace, async move |tx| domains::signing_keys(tx, &name).await).await?;
-    let data_key = app.data_key(workspace).await?;
-    usable(&found, |purpose, sealed| data_key.open(purpose, sealed))
+    let wanted = domain.to_owned();
+    let keys = if is_hosted {
+        let found = app.db().system_read(async move |tx| hosted_keys::list(tx, &wanted).await).await?;
+        usable(&found, |purpose, sealed| app.master_key().open(purpose, sealed))?
+    } else {
+        let found =
+            app.db().read(workspace, async move |tx| domains::signing_keys(tx, &wanted).await).await?;
+        let data_key = app.data_key(workspace).await?;
+        usable(&found, |purpose, sealed| data_key.open(purpose, sealed))?
+    };
+    let keys: SigningKeys = Arc::from(keys);
+    app.signing_keys().keep(now, &name, keys.clone());
+    Ok(keys)
 }
 
 fn is_hosted(app: &App, domain: &str) -> bool {

@@ -8,7 +8,7 @@ use model::{
     Timestamp, WorkspaceId,
     sending::{OutboundMode, RecipientLine, RecipientState},
 };
-use store::{SystemTx, addresses, outbound::DeliveryRecord};
+use store::outbound::DeliveryRecord;
 
 use super::{origin::Origin, outgoing_message::OutgoingMessage};
 use crate::{
@@ -136,9 +136,7 @@ async fn is_foreign(app: &App, address: &mail::address::Address) -> Result<bool>
     if app.settings().hosted_domains.iter().any(|hosted| hosted == address.domain()) {
         return Ok(false);
     }
-    let (bare, domain) = (address.without_tag(), address.domain().to_owned());
-    let read = async move |tx: &mut SystemTx| addresses::is_foreign(tx, bare.as_str(), &domain).await;
-    Ok(app.db().system_read(read).await?)
+    app.routes().is_foreign(app.db(), address.without_tag().as_str(), address.domain()).await
 }
 
 /// Refuses recipients that this server has no route to.
