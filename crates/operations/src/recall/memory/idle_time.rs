@@ -1,8 +1,8 @@
 //! Work that nobody waits for, done while the service has nothing better to do.
 //!
 //! A low priority alone is not enough: the thread still gets every moment in which the others wait for the disk, and
-//! takes the caches and the other half of the core from them. So it pauses while the rest of the process is busy, but
-//! never for good: it keeps a tenth of its time.
+//! takes the caches and the other half of the core from them. So it pauses while the rest of the process is busy, or while
+//! others on the machine, such as PostgreSQL, keep it waiting for a core; but never for good: it keeps a tenth of its time.
 
 use std::{
     thread,
@@ -15,6 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 const BUSY_SHARE: f64 = 0.1;
 /// While it is, a step is followed by a pause of so many times the CPU time that it took.
 const PAUSES: u32 = 9;
+/// Others are busy when a step waited for a core for more than this share of its time.
+const WAITING_SHARE: f64 = 0.1;
 /// How often a pause looks whether the service is still busy.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -44,13 +46,15 @@ impl IdleTime {
     pub(super) fn pause(&mut self) {
         let mut last = Moment::now();
         let mut left = last.thread.saturating_sub(self.step_began.thread) * PAUSES;
-        let mut busy = is_busy(self.step_began, last, self.cores);
+        // While this thread sleeps, it cannot see whether it would wait.
+        let waited = has_waited(self.step_began, last);
+        let mut busy = waited || is_busy(self.step_began, last, self.cores);
         while busy && !left.is_zero() {
             let pause = left.min(LOOK_INTERVAL);
             thread::sleep(pause);
             left -= pause;
             let now = Moment::now();
-            busy = is_busy(last, now, self.cores);
+            busy = waited || is_busy(last, now, self.cores);
             last = now;
         }
         self.step_began = last;
@@ -72,6 +76,12 @@ fn is_busy(from: Moment, to: Moment, cores: f64) -> bool {
     let used = |moment: Moment| moment.process.saturating_sub(moment.thread);
     let others = used(to).saturating_sub(used(from)).as_secs_f64();
     others > to.at.duration_since(from.at).as_secs_f64() * cores * BUSY_SHARE
+}
+
+/// Whether this thread, which only computes, waited for a core much of the time between two moments.
+fn has_waited(from: Moment, to: Moment) -> bool {
+    let (all, computing) = (to.at.duration_since(from.at), to.thread.saturating_sub(from.thread));
+    all.saturating_sub(computing).as_secs_f64() > all.as_secs_f64() * WAITING_SHARE
 }
 
 fn cpu_time(clock: ClockId) -> Duration {
@@ -98,5 +108,13 @@ mod tests {
         assert!(!is_busy(began, after(began, [100, 115, 100]), 2.0), "a thirteenth of the machine");
         assert!(is_busy(began, after(began, [100, 140, 100]), 2.0), "a fifth of it");
         assert!(!is_busy(began, after(began, [100, 140, 100]), 16.0), "the same on a larger one");
+    }
+
+    #[test]
+    fn a_step_that_waits_for_a_core_makes_others_busy() {
+        let began = Moment::now();
+        assert!(!has_waited(began, after(began, [100, 100, 100])));
+        assert!(!has_waited(began, after(began, [100, 95, 95])));
+        assert!(has_waited(began, after(began, [100, 80, 80])));
     }
 }
