@@ -23,9 +23,10 @@ use crate::core::{
     settings::Settings,
     state::{
         arrivals::Arrivals, credentials::Credentials, data_keys::DataKeys, free_proofs::FreeProofs,
-        indexes::Indexes, model_slots::ModelSlots, notifications::Notifications, outbox::Outbox,
-        readiness::Readiness, recent::Recent, routes::Routes, running_keys::RunningKeys, scanning::Scanning,
-        signing_keys::SigningKeys, uuids::Uuids, wallets::Wallets,
+        fresh_messages::FreshMessages, indexes::Indexes, model_slots::ModelSlots,
+        notifications::Notifications, outbox::Outbox, readiness::Readiness, recent::Recent, routes::Routes,
+        running_keys::RunningKeys, scanning::Scanning, signing_keys::SigningKeys, uuids::Uuids,
+        wallets::Wallets,
     },
     supervisor::{Exit, RestartPolicy, Supervisor},
     turns::Turns,
@@ -49,6 +50,7 @@ struct Parts {
     data_keys: DataKeys,
     routes: Routes,
     signing_keys: Recent<SigningKeys>,
+    fresh_messages: FreshMessages,
     running: Arc<RunningKeys>,
     readiness: Readiness,
     notifications: Arc<Notifications>,
@@ -280,6 +282,7 @@ impl App {
             data_keys: DataKeys::default(),
             routes: Routes::default(),
             signing_keys: Recent::default(),
+            fresh_messages: FreshMessages::default(),
             running: Arc::default(),
             readiness: Readiness::default(),
             notifications: Arc::default(),
@@ -428,6 +431,9 @@ impl App {
     }
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
+    }
+    pub(crate) fn fresh_messages(&self) -> &FreshMessages {
+        &self.0.fresh_messages
     }
     pub(crate) fn signing_keys(&self) -> &Recent<SigningKeys> {
         &self.0.signing_keys

@@ -4,6 +4,7 @@ pub mod arrivals;
 pub mod credentials;
 pub mod data_keys;
 pub mod free_proofs;
+pub mod fresh_messages;
 pub mod indexes;
 pub mod model_slots;
 pub mod notifications;

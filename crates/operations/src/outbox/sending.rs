@@ -9,6 +9,7 @@ pub(crate) mod automatic;
 mod claims;
 pub(crate) mod copies;
 mod incoming_reports;
+mod loaded_message;
 pub(crate) mod origin;
 mod outcomes;
 pub(crate) mod outgoing_message;

@@ -2,6 +2,7 @@
 //!
 //! Several messages take as many statements as one: each step is done for all of them before the next.
 
+use bytes::Bytes;
 use mail::address::Mailbox;
 use model::{
     EmailId, MailboxId, Timestamp,
@@ -42,6 +43,8 @@ pub(super) struct SenderCopy<'a> {
     pub(super) outgoing: &'a OutgoingMessage,
     pub(super) prepared: &'a PreparedMessage,
     pub(super) content: &'a Content,
+    /// The message as it goes over the wire.
+    pub(super) message: &'a Bytes,
     pub(super) id: &'a EmailId,
     /// The draft that it was.
     pub(super) draft: Option<&'a DraftRecord>,
@@ -90,7 +93,7 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
     }
     append_all(tx, app, log).await?;
     let sent = copies.iter().zip(messages).zip(new_emails);
-    Ok(sent.map(|((copy, message), (_, mail))| copy.finish(message, mail)).collect())
+    Ok(sent.map(|((copy, message), (_, mail))| copy.finish(app, message, mail)).collect())
 }
 
 async fn append_all(tx: &mut Tx, app: &App, log: Vec<(&SenderCopy<'_>, NewEvent)>) -> Result<()> {
@@ -191,8 +194,12 @@ impl SenderCopy<'_> {
         Ok(stored_drafts::insert(tx, self.mailbox(), &record).await?)
     }
 
-    /// Prepares the line of the mail log, and returns what the sender is told.
-    fn finish(&self, message: QueuedMessage, mail: NewEmail) -> SentMail {
+    /// Keeps what the worker and the mail log need after the commit, and returns what the sender is told.
+    fn finish(&self, app: &App, message: QueuedMessage, mail: NewEmail) -> SentMail {
+        if message.status == DeliveryStatus::Queued {
+            let (record, bytes) = (message.record.clone(), self.message.clone());
+            app.fresh_messages().keep(&self.origin.workspace, record, bytes);
+        }
         let is_accepted = |one: &Addressee| matches!(one.route, Route::Mailbox(_) | Route::Sandbox);
         let status =
             if self.addressees.iter().all(is_accepted) { SendStatus::Sent } else { SendStatus::Queued };

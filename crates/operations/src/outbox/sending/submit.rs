@@ -42,6 +42,8 @@ pub(crate) struct Submission {
     now: Timestamp,
     addressees: Vec<Addressee>,
     prepared: Arc<PreparedMessage>,
+    /// As it goes over the wire.
+    message: Bytes,
     contents: BTreeMap<WorkspaceId, Content>,
     /// Recipients outside the workspace.
     external: i64,
@@ -97,7 +99,8 @@ impl Submission {
             _ => app.new_id(),
         };
         let log = SubmissionLog::new();
-        Ok(Self { origin, outgoing, id, now, addressees, prepared, contents, external, draft, log })
+        let message = raw;
+        Ok(Self { origin, outgoing, id, now, addressees, prepared, message, contents, external, draft, log })
     }
 
     /// The email that it becomes, and its name in the queue.
@@ -215,6 +218,7 @@ impl Submission {
             outgoing: &self.outgoing,
             prepared: &self.prepared,
             content: self.content(&self.origin.workspace)?,
+            message: &self.message,
             id: &self.id,
             draft: self.draft.as_ref().map(|loaded| &loaded.record),
             addressees,

@@ -8,12 +8,10 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use model::{Timestamp, WorkspaceId, sending::OutboundMode};
 use store::{
-    SystemTx,
-    contents::ContentRecord,
-    outbound::{self, ClaimedMessage, OutboundRecord},
+    outbound::OutboundRecord,
     queue::{self, ClaimedDelivery, DestinationHead, QueueHeads},
 };
 use tokio::{task::JoinHandle, time::Instant};
@@ -23,17 +21,15 @@ pub use super::claims::{Dispatcher, RENEW_SECONDS, finish, release_lost, renew};
 use super::{
     attempts::{self, AttemptResult},
     claims::{ClaimedRecords, LEASE_SECONDS},
+    loaded_message::{LoadedMessage, load},
 };
-use crate::{
-    core::{
-        app::App,
-        error::{Error, Result},
-        ports::{Handover, HandoverOutcome, HandoverResult},
-        state::outbox::{Group, RELAY, has_own_slots},
-        supervisor::catch_item_panic,
-        turns::Turns,
-    },
-    inbox::emails::present,
+use crate::core::{
+    app::App,
+    error::{Error, Result},
+    ports::{Handover, HandoverOutcome, HandoverResult},
+    state::outbox::{Group, RELAY, has_own_slots},
+    supervisor::catch_item_panic,
+    turns::Turns,
 };
 
 /// The name of the queue worker.
@@ -46,8 +42,6 @@ const MAX_QUEUED_RECORDS: usize = 256;
 /// Destinations per read from the store, and the maximum in total.
 const HEADS_PER_PAGE: i64 = 1000;
 const MAX_HEADS: usize = 20_000;
-/// The remaining lease that a handover needs to begin.
-const MIN_LEASE_SECONDS: i64 = 20;
 /// The limit for one handover; the SMTP conversation has limits of its own.
 const HANDOVER_TIMEOUT: Duration = Duration::from_mins(31);
 /// Maximum concurrent tasks for other servers, in total.
@@ -385,7 +379,9 @@ async fn attempt_isolated(app: &App, group: &mut Group) -> Result<AttemptOutcome
     if app.outbox().record_panic(group) {
         return Ok(AttemptOutcome::ItemPanic);
     }
-    let Some((mail, _)) = load(app, group).await? else { return Ok(AttemptOutcome::Reached) };
+    let Some(LoadedMessage { mail, .. }) = load(app, group).await? else {
+        return Ok(AttemptOutcome::Reached);
+    };
     let outcome = HandoverOutcome::Deferred("451 4.3.0 This server failed to handle the message".to_owned());
     attempts::record_attempt(app, group, &mail, AttemptResult::here(vec![outcome; group.records.len()]))
         .await?;
@@ -395,7 +391,8 @@ async fn attempt_isolated(app: &App, group: &mut Group) -> Result<AttemptOutcome
 /// Tries one message at one destination, for those of its recipients that this node still has claimed. False when the
 /// destination was unreachable.
 async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
-    let Some((mail, content)) = load(app, group).await? else { return Ok(true) };
+    let Some(loaded) = load(app, group).await? else { return Ok(true) };
+    let mail = &loaded.mail;
     // The transport was changed after it was queued.
     if group.destination == RELAY && app.settings().outbound.mode == OutboundMode::Direct {
         for record in &group.records {
@@ -403,7 +400,7 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
         }
         return Ok(true);
     }
-    let message = match message(app, group, &mail, &content).await {
+    let message = match loaded.open(app, group).await {
         Ok(message) => message,
         Err(error) => {
             tracing::warn!(%error, "queued message unreadable; deferring it");
@@ -411,7 +408,7 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
             attempts::record_attempt(
                 app,
                 group,
-                &mail,
+                mail,
                 AttemptResult::here(vec![outcome; group.records.len()]),
             )
             .await?;
@@ -419,37 +416,15 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
         }
     };
     if group.destination.is_empty() {
-        attempts::deliver_locally(app, group, &mail, message).await?;
+        attempts::deliver_locally(app, group, mail, message).await?;
         return Ok(true);
     }
     let begun = Instant::now();
-    let handover = hand_over(app, group, &mail, message).await;
+    let handover = hand_over(app, group, mail, message).await;
     let result = AttemptResult { handover, took: begun.elapsed() };
     let reached = !result.is_unreachable();
-    attempts::record_attempt(app, group, &mail, result).await?;
+    attempts::record_attempt(app, group, mail, result).await?;
     Ok(reached)
-}
-
-/// The message; `None` when it is gone, or another node has it. Recipients that other nodes have are left out.
-async fn load(app: &App, group: &mut Group) -> Result<Option<(OutboundRecord, ContentRecord)>> {
-    let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
-    let (workspace, until) = (group.workspace.clone(), app.now().plus_seconds(MIN_LEASE_SECONDS));
-    // As the worker's other reads, so that the connection needs no other setting; the statement names the workspace.
-    let read =
-        async move |tx: &mut SystemTx| outbound::find_claimed(tx.enter(&workspace), &id, &node, until).await;
-    let found = app.db().system_read(read).await?;
-    let Some(ClaimedMessage { mail, content, claimed }) = found else { return Ok(None) };
-    group.records.retain(|record| claimed.contains(&record.position));
-    Ok((!group.records.is_empty()).then_some((mail, content)))
-}
-
-/// The bytes of a message as they go over the wire.
-async fn message(app: &App, group: &Group, mail: &OutboundRecord, content: &ContentRecord) -> Result<Bytes> {
-    let raw = present::open_raw(app, &group.workspace, content).await?;
-    let mut message = BytesMut::with_capacity(mail.prefix.len() + raw.len());
-    message.extend_from_slice(mail.prefix.as_bytes());
-    message.extend_from_slice(&raw);
-    Ok(message.freeze())
 }
 
 async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Bytes) -> HandoverResult {

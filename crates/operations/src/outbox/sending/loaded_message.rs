@@ -1,0 +1,65 @@
+//! A message as the worker delivers it: from memory if it was submitted a moment ago, or else from the store.
+
+use bytes::{Bytes, BytesMut};
+use store::{
+    SystemTx,
+    contents::ContentRecord,
+    outbound::{self, ClaimedMessage, OutboundRecord},
+};
+
+use crate::{
+    core::{app::App, error::Result, state::outbox::Group},
+    inbox::emails::present,
+};
+
+/// The remaining lease that a handover needs to begin.
+const MIN_LEASE_SECONDS: i64 = 20;
+
+/// A message to deliver.
+pub(super) struct LoadedMessage {
+    pub(super) mail: OutboundRecord,
+    bytes: MessageBytes,
+}
+
+/// The bytes of a message.
+enum MessageBytes {
+    /// It was submitted by this process a moment ago.
+    Fresh(Bytes),
+    /// To be opened.
+    Stored(Box<ContentRecord>),
+}
+
+/// The message; `None` when it is gone, or another node has it. Recipients that other nodes have are left out.
+pub(super) async fn load(app: &App, group: &mut Group) -> Result<Option<LoadedMessage>> {
+    // It was claimed after it was submitted, so the claim cannot have expired.
+    if let Some((mail, bytes)) = app.fresh_messages().take(&group.workspace, &group.outbound) {
+        return Ok(Some(LoadedMessage { mail, bytes: MessageBytes::Fresh(bytes) }));
+    }
+    let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
+    let (workspace, until) = (group.workspace.clone(), app.now().plus_seconds(MIN_LEASE_SECONDS));
+    // As the worker's other reads, so that the connection needs no other setting; the statement names the workspace.
+    let read =
+        async move |tx: &mut SystemTx| outbound::find_claimed(tx.enter(&workspace), &id, &node, until).await;
+    let found = app.db().system_read(read).await?;
+    let Some(ClaimedMessage { mail, content, claimed }) = found else { return Ok(None) };
+    group.records.retain(|record| claimed.contains(&record.position));
+    let bytes = MessageBytes::Stored(Box::new(content));
+    Ok((!group.records.is_empty()).then_some(LoadedMessage { mail, bytes }))
+}
+
+impl LoadedMessage {
+    /// The bytes of the message as they go over the wire.
+    pub(super) async fn open(&self, app: &App, group: &Group) -> Result<Bytes> {
+        let raw = match &self.bytes {
+            MessageBytes::Fresh(raw) => raw.clone(),
+            MessageBytes::Stored(content) => present::open_raw(app, &group.workspace, content).await?.into(),
+        };
+        if self.mail.prefix.is_empty() {
+            return Ok(raw);
+        }
+        let mut message = BytesMut::with_capacity(self.mail.prefix.len() + raw.len());
+        message.extend_from_slice(self.mail.prefix.as_bytes());
+        message.extend_from_slice(&raw);
+        Ok(message.freeze())
+    }
+}
