@@ -23,9 +23,8 @@ use crate::core::{
     settings::Settings,
     state::{
         arrivals::Arrivals, credentials::Credentials, data_keys::DataKeys, free_proofs::FreeProofs,
-        fresh_messages::FreshMessages, indexes::Indexes, model_slots::ModelSlots,
-        notifications::Notifications, outbox::Outbox, readiness::Readiness, recent::Recent, routes::Routes,
-        running_keys::RunningKeys, scanning::Scanning, signing_keys::SigningKeys, uuids::Uuids,
+        indexes::Indexes, model_slots::ModelSlots, notifications::Notifications, outbox::Outbox,
+        readiness::Readiness, routes::Routes, running_keys::RunningKeys, scanning::Scanning, uuids::Uuids,
         wallets::Wallets,
     },
     supervisor::{Exit, RestartPolicy, Supervisor},
@@ -49,8 +48,6 @@ struct Parts {
     hashing_cost: HashingCost,
     data_keys: DataKeys,
     routes: Routes,
-    signing_keys: Recent<SigningKeys>,
-    fresh_messages: FreshMessages,
     running: Arc<RunningKeys>,
     readiness: Readiness,
     notifications: Arc<Notifications>,
@@ -281,8 +278,6 @@ impl App {
             hashing_cost,
             data_keys: DataKeys::default(),
             routes: Routes::default(),
-            signing_keys: Recent::default(),
-            fresh_messages: FreshMessages::default(),
             running: Arc::default(),
             readiness: Readiness::default(),
             notifications: Arc::default(),
@@ -431,12 +426,6 @@ impl App {
     }
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
-    }
-    pub(crate) fn fresh_messages(&self) -> &FreshMessages {
-        &self.0.fresh_messages
-    }
-    pub(crate) fn signing_keys(&self) -> &Recent<SigningKeys> {
-        &self.0.signing_keys
     }
     /// The steps that run when a message arrives or is sent.
     pub(crate) fn hooks(&self) -> Hooks {

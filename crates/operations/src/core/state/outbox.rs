@@ -16,6 +16,7 @@ use tokio::{
     time::Instant,
 };
 
+use super::{fresh_messages::FreshMessages, recent::Recent, signing_keys::SigningKeys};
 use crate::core::{lock::lock, turns::Turns};
 
 /// The destination that stands for the relay: no domain has a space in its name.
@@ -63,6 +64,10 @@ pub(crate) struct Outbox {
     poll_requested: AtomicBool,
     /// Messages whose sender waits until they are accepted.
     watched: Mutex<HashMap<MessageKey, watch::Sender<Recipients>>>,
+    /// Messages that were submitted a moment ago.
+    fresh_messages: FreshMessages,
+    /// The keys of the domains that mail is sent from.
+    signing_keys: Recent<SigningKeys>,
     /// Whether the process is about to stop.
     shutting_down: AtomicBool,
 }
@@ -81,12 +86,22 @@ impl Outbox {
             task_finished: Notify::new(),
             poll_requested: AtomicBool::new(false),
             watched: Mutex::default(),
+            fresh_messages: FreshMessages::default(),
+            signing_keys: Recent::default(),
             shutting_down: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn node(&self) -> &str {
         &self.node
+    }
+
+    pub(crate) fn fresh_messages(&self) -> &FreshMessages {
+        &self.fresh_messages
+    }
+
+    pub(crate) fn signing_keys(&self) -> &Recent<SigningKeys> {
+        &self.signing_keys
     }
 
     /// Running tasks that share the slots for other servers.

@@ -90,7 +90,7 @@ pub(crate) async fn signing_keys(app: &App, workspace: &WorkspaceId, domain: &st
     let is_hosted = is_hosted(app, domain);
     let name = if is_hosted { domain.to_owned() } else { format!("{workspace} {domain}") };
     let now = Moment::now(app.db());
-    if let Some(found) = app.signing_keys().find(now, &name) {
+    if let Some(found) = app.outbox().signing_keys().find(now, &name) {
         return Ok(found);
     }
     let wanted = domain.to_owned();
@@ -104,7 +104,7 @@ pub(crate) async fn signing_keys(app: &App, workspace: &WorkspaceId, domain: &st
         usable(&found, |purpose, sealed| data_key.open(purpose, sealed))?
     };
     let keys: SigningKeys = Arc::from(keys);
-    app.signing_keys().keep(now, &name, keys.clone());
+    app.outbox().signing_keys().keep(now, &name, keys.clone());
     Ok(keys)
 }
 

@@ -198,7 +198,7 @@ impl SenderCopy<'_> {
     fn finish(&self, app: &App, message: QueuedMessage, mail: NewEmail) -> SentMail {
         if message.status == DeliveryStatus::Queued {
             let (record, bytes) = (message.record.clone(), self.message.clone());
-            app.fresh_messages().keep(&self.origin.workspace, record, bytes);
+            app.outbox().fresh_messages().keep(&self.origin.workspace, record, bytes);
         }
         let is_accepted = |one: &Addressee| matches!(one.route, Route::Mailbox(_) | Route::Sandbox);
         let status =

@@ -32,7 +32,7 @@ enum MessageBytes {
 /// The message; `None` when it is gone, or another node has it. Recipients that other nodes have are left out.
 pub(super) async fn load(app: &App, group: &mut Group) -> Result<Option<LoadedMessage>> {
     // It was claimed after it was submitted, so the claim cannot have expired.
-    if let Some((mail, bytes)) = app.fresh_messages().take(&group.workspace, &group.outbound) {
+    if let Some((mail, bytes)) = app.outbox().fresh_messages().take(&group.workspace, &group.outbound) {
         return Ok(Some(LoadedMessage { mail, bytes: MessageBytes::Fresh(bytes) }));
     }
     let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
