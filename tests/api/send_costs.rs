@@ -104,7 +104,7 @@ async fn messages_sent_at_once_share_statements() {
         .collect();
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     for path in paths {
-        let folder = format!("{}?folder=sent&limit=50", path);
+        let folder = format!("{path}?folder=sent&limit=50");
         let listed = inbox.key.get(&folder).await.ok();
         let listed = listed["emails"].as_array().unwrap();
         assert!(
