@@ -1,10 +1,13 @@
 //! What a message to another server costs on PostgreSQL, and the counters that it only adds to.
 
+use std::{sync::Arc, time::Duration};
+
 use model::{Limit, Plan, sending::OutboundMode};
 use operations::{Outbound, sending::worker};
 use serde_json::{Value, json};
 use store::{StatementCounts, faults::Moment};
 use testkit::{Caller, Engine, Hop, Server, ServerOptions, both_engines};
+use tokio::sync::Semaphore;
 
 use super::{
     delivery::{mail, server, states},
@@ -149,6 +152,32 @@ async fn outcomes_are_recorded_beside_changes_of_many_emails(engine: Engine) {
             server.app.db().system_read(async move |tx| tx.one(sql, &[]).await).await;
         assert_eq!(found.unwrap(), Some((0,)));
     }
+}
+
+/// A message that is deleted while the next server takes it has no outcome to record, and its task ends at once.
+#[both_engines]
+async fn a_message_may_be_deleted_while_it_is_delivered(engine: Engine) {
+    let (server, hop) = server(engine, OutboundMode::Relay).await;
+    let inbox = Inbox::new(&server).await;
+    let gate = Arc::new(Semaphore::new(0));
+    hop.gated_by(gate.clone());
+    let at_once = inbox.key.with("prefer", "respond-async");
+    at_once.post(&format!("{}/emails", inbox.path), mail("a@remote.test")).await.ok();
+    let round = worker::run_round(&server.app).await.unwrap();
+    assert_eq!(round.tasks.len(), 1);
+    let workspace = inbox.workspace.clone();
+    let deleted = server
+        .app
+        .db()
+        .write(&workspace, async |tx| tx.run("DELETE FROM outbound WHERE workspace_id = $1", &[]).await);
+    let deleted: store::Result<u64> = deleted.await;
+    assert_eq!(deleted.unwrap(), 1);
+    gate.add_permits(1);
+    for task in round.tasks {
+        // An error would be retried for half a minute.
+        tokio::time::timeout(Duration::from_secs(25), task).await.expect("it ends").unwrap();
+    }
+    assert_eq!(hop.handovers().len(), 1);
 }
 
 /// The worker reads the queue once for several messages, and not again after each of them.

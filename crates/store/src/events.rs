@@ -29,13 +29,8 @@ columns!(EventRecord { sequence, id, kind = type, occurred_at, mailbox_id, data 
 
 pub(crate) const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
 
-/// Takes the next sequence number. The row stays locked until the end of the transaction, so that there is no gap:
-/// call it late.
-pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
-    next_sequences(tx, 1).await
-}
-
-/// Takes several sequence numbers, and returns the first.
+/// Takes sequence numbers, and returns the first. The row stays locked until the end of the transaction, so that there is
+/// no gap: call it late.
 pub async fn next_sequences(tx: &mut Tx, count: i64) -> Result<i64> {
     let found: Option<(i64,)> = tx.change(TAKE, &[count.into()], ("last", LAST, 0)).await?;
     Ok(found.map_or(1, |(last,)| last - count + 1))
@@ -53,12 +48,7 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
     Ok(())
 }
 
-/// Writes an event with a number that was taken in this transaction, and wakes its listeners.
-pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
-    insert_all(tx, std::slice::from_ref(event)).await
-}
-
-/// The same for several events.
+/// Writes events with numbers that were taken in this transaction, and wakes their listeners.
 pub async fn insert_all(tx: &mut Tx, events: &[EventRecord]) -> Result<()> {
     let rows = events.iter().map(|event| Insert::into("event").record(event)).collect();
     Insert::pipeline_all(tx, rows).await?;

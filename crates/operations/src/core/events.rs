@@ -65,9 +65,22 @@ impl NewEvent {
 
     /// Writes it in the transaction of the change it reports, under the next sequence number.
     pub(crate) async fn append(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
-        let sequence = events::next_sequence(tx).await?;
-        let record = self.record(app, key, sequence, now)?;
-        Ok(events::insert(tx, &record).await?)
+        Self::append_all(tx, app, vec![(self, key, now)]).await
+    }
+
+    /// The same for several events, in this order.
+    pub(crate) async fn append_all(
+        tx: &mut Tx,
+        app: &App,
+        log: Vec<(Self, &DataKey, Timestamp)>,
+    ) -> Result<()> {
+        if log.is_empty() {
+            return Ok(());
+        }
+        let first = events::next_sequences(tx, i64::try_from(log.len()).unwrap_or(i64::MAX)).await?;
+        let numbered = log.into_iter().zip(first..);
+        let records = numbered.map(|((event, key, now), sequence)| event.record(app, key, sequence, now));
+        Ok(events::insert_all(tx, &records.collect::<Result<Vec<_>>>()?).await?)
     }
 }
 

@@ -316,10 +316,7 @@ pub async fn set_delivery_statuses(
     let rows =
         rows.map(|(mailbox, id, status)| vec![Param::from(*mailbox), Param::from(*id), Param::from(*status)]);
     if tx.is_postgres() {
-        return match statuses {
-            [] => Ok(Vec::new()),
-            _ => tx.all_of_rows(&format!("{SET} RETURNING {columns}"), rows.collect()).await,
-        };
+        return tx.all_of_rows(&format!("{SET} RETURNING {columns}"), rows.collect()).await;
     }
     let find = format!("SELECT {columns} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3");
     let mut updated = Vec::with_capacity(statuses.len());

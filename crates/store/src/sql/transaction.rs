@@ -87,6 +87,9 @@ impl Tx {
     ) -> Result<Vec<T>> {
         #[cfg(feature = "faults")]
         statements::check(&self.workspace, &mut self.seen, sql)?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
         let rows = rows_with_workspace(&self.workspace, rows);
         self.session.query_rows(sql, &rows).await
     }

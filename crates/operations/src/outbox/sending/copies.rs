@@ -16,7 +16,6 @@ use store::{
     Tx, contents,
     drafts::{self as stored_drafts, DraftRecord},
     emails::{self, NewEmail, SentEmail},
-    events,
     outbound::{self, DeliveryRecord, OutboundRecord},
     submissions,
     threads::{ThreadHints, ThreadQuery},
@@ -88,24 +87,13 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
         }
         for kind in copy.event_types(message) {
             let data = sent_data(&SentEmail::from(&mail.record), &message.recipients);
-            log.push((copy, NewEvent { kind, mailbox: Some(copy.mailbox().clone()), data }));
+            let event = NewEvent { kind, mailbox: Some(copy.mailbox().clone()), data };
+            log.push((event, &*copy.content.key, copy.now));
         }
     }
-    append_all(tx, app, log).await?;
+    NewEvent::append_all(tx, app, log).await?;
     let sent = copies.iter().zip(messages).zip(new_emails);
     Ok(sent.map(|((copy, message), (_, mail))| copy.finish(app, message, mail)).collect())
-}
-
-async fn append_all(tx: &mut Tx, app: &App, log: Vec<(&SenderCopy<'_>, NewEvent)>) -> Result<()> {
-    if log.is_empty() {
-        return Ok(());
-    }
-    let first = events::next_sequences(tx, i64::try_from(log.len()).unwrap_or(i64::MAX)).await?;
-    let record = |((copy, event), sequence): ((&SenderCopy<'_>, NewEvent), i64)| {
-        event.record(app, &copy.content.key, sequence, copy.now)
-    };
-    let records: Result<Vec<_>> = log.into_iter().zip(first..).map(record).collect();
-    Ok(events::insert_all(tx, &records?).await?)
 }
 
 /// What the thread of an email is looked up by.

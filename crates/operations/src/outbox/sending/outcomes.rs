@@ -17,7 +17,6 @@ use model::{
 use store::{
     SystemTx, Topic, Tx,
     emails::{self, SentEmail},
-    events,
     outbound::{self, DeliveryRecord, OutboundRecord},
     queue::{self, Attempt, ClaimedDelivery},
     vault::DataKey,
@@ -137,16 +136,11 @@ pub(super) async fn conclude(tx: &mut Tx, app: &App, changes: &[Change<'_>]) -> 
         let Some(email) = updated.get(email) else { continue };
         for kind in event_types(change) {
             let data = sent_data(email, change.after);
-            log.push((change, NewEvent { kind, mailbox: Some(mailbox.clone()), data }));
+            let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data };
+            log.push((event, change.key, change.now));
         }
     }
-    if !log.is_empty() {
-        let first = events::next_sequences(tx, i64::try_from(log.len()).unwrap_or(i64::MAX)).await?;
-        let numbered = log.into_iter().zip(first..);
-        let records =
-            numbered.map(|((change, event), sequence)| event.record(app, change.key, sequence, change.now));
-        events::insert_all(tx, &records.collect::<Result<Vec<_>>>()?).await?;
-    }
+    NewEvent::append_all(tx, app, log).await?;
     for change in changes.iter().filter(|change| change.is_over()) {
         outbound::delete(tx, change.mail).await?;
     }
