@@ -5,6 +5,7 @@
 
 mod agent;
 mod api;
+mod bucket;
 mod catalog;
 mod console;
 mod examples;

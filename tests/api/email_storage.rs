@@ -30,7 +30,7 @@ fn blobs(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A message that is too large for a row, whatever packs it.
-fn large(seed: u64) -> String {
+pub(super) fn large(seed: u64) -> String {
     let mut state = seed;
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -369,12 +369,16 @@ async fn a_server_without_its_database_says_so() {
     let server = Server::start(Engine::Postgres).await;
     let tenant = server.tenant(Plan::Free).await;
     assert_eq!(server.anonymous().get("/readyz").await.status, 200);
-    let store::DatabaseLocation::Postgres(url) = server.location() else { panic!("not PostgreSQL") };
+    let store::DatabaseLocation::Postgres(store::PostgresLocation { url, .. }) = server.location() else {
+        panic!("not PostgreSQL")
+    };
     let name = url.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
     let admin = std::env::var("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER").unwrap();
-    let admin = store::Db::open(&store::DatabaseLocation::Postgres(format!("{admin}?sslmode=disable")))
-        .await
-        .unwrap();
+    let admin = store::Db::open(&store::DatabaseLocation::Postgres(store::PostgresLocation::new(format!(
+        "{admin}?sslmode=disable"
+    ))))
+    .await
+    .unwrap();
     let run = async |sql: String| {
         let done: Result<_, store::Error> = admin.system_write(async move |tx| tx.run(&sql, &[]).await).await;
         done.unwrap();

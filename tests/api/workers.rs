@@ -22,10 +22,10 @@ use super::{
 };
 
 /// Workers that end with the test.
-struct Running(Vec<JoinHandle<()>>);
+pub(super) struct Running(Vec<JoinHandle<()>>);
 
 impl Running {
-    fn start(server: &Server) -> Self {
+    pub(super) fn start(server: &Server) -> Self {
         Self(workers::start(&server.app, true))
     }
 }
@@ -37,7 +37,7 @@ impl Drop for Running {
 }
 
 /// Waits for a condition; a minute is for machines that are very busy.
-async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+pub(super) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let waited = tokio::time::timeout(Duration::from_mins(1), async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -54,7 +54,7 @@ async fn worker(server: &Server, name: &str) -> Value {
 }
 
 /// Makes a worker panic, and waits until it runs again.
-async fn panic_in(server: &Server, name: &str) {
+pub(super) async fn panic_in(server: &Server, name: &str) {
     let before = worker(server, name).await["restarts"].as_u64().unwrap();
     server.app.supervisor().inject_panics(name, 1);
     eventually("it is restarted", async || {

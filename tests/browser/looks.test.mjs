@@ -95,7 +95,7 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
     "agent", "triage", "triage?status=done", "triage/new", "telegram"];
   const places = ["/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events", "/console/sandbox",
     "/console/usage", "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
-    "/console/operator", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
+    "/console/operator", "/console/operator/nodes", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
     "/console/knowledge", "/console/integrations", ...known,
     ...["keys/new", "members/invite", "domains/new", "webhooks/new", "integrations/new", "knowledge/new", "knowledge/remember"].map((rest) => `/console/${rest}`),

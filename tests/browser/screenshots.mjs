@@ -1,4 +1,5 @@
 // Pictures of the console with example mail, for the documentation: node screenshots.mjs FOLDER
+// The page of nodes is about two that share the PostgreSQL database AGENT_MAILBOX_SCREENSHOTS_DATABASE.
 
 import path from "node:path";
 import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk } from "./furnish.mjs";
@@ -64,6 +65,31 @@ const SAYS = {
     : "Two mails wait for you:\n\n1. Grace Hopper asks about warnings of the nightly build since the upgrade.\n2. Looms would like to talk about a partnership, next Tuesday if possible."),
 };
 
+/** The operator's page of nodes. */
+async function shootNodes(browser) {
+  const settings = {
+    AGENT_MAILBOX__DATABASE__URL: process.env.AGENT_MAILBOX_SCREENSHOTS_DATABASE,
+    AGENT_MAILBOX__VAULT__MASTER_KEY: "0123456789abcdef".repeat(4),
+  };
+  const nodes = [await startService(settings), await startService(settings)];
+  try {
+    const first = await openPage(browser, nodes[0]);
+    await signUp(first.page, nodes[0], "ada@engines.test");
+    const storageState = await first.context.storageState();
+    for (const [colorScheme, suffix] of [["light", ""], ["dark", "-dark"]]) {
+      const { page, context } = await openPage(browser, nodes[0], { colorScheme, storageState, viewport: { width: 1440, height: 900 } });
+      await page.goto(`${nodes[0].base}/console/operator/nodes`);
+      while (await page.getByText("running", { exact: true }).count() < 2) await page.reload();
+      // Both run on this machine.
+      await page.locator("tbody strong").evaluateAll((names) => names.forEach((name, index) => { name.textContent = `mail-${index + 1}`; }));
+      await page.screenshot({ path: path.join(folder, `console-nodes${suffix}.png`) });
+      await context.close();
+    }
+  } finally {
+    for (const one of nodes) await one.stop();
+  }
+}
+
 const others = await startOthers({ says: SAYS, tools: ["search_tickets", "read_ticket", "close_ticket", "feed"] });
 const service = await startService(others.settings);
 const browser = await startBrowser();
@@ -118,6 +144,7 @@ try {
     await shoot("payouts", "/console/operator/payouts");
     await context.close();
   }
+  await shootNodes(browser);
   const phone = await openPage(browser, service, { storageState, viewport: { width: 390, height: 844 } });
   await phone.page.goto(service.base + inbox);
   await phone.page.screenshot({ path: path.join(folder, "console-phone.png") });

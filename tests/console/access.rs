@@ -217,8 +217,9 @@ async fn an_invitation_is_accepted_in_the_console(engine: Engine) {
 }
 
 /// The pages for operators.
-const OPERATOR: [&str; 6] = [
+const OPERATOR: [&str; 7] = [
     "/console/operator",
+    "/console/operator/nodes",
     "/console/operator/workspaces",
     "/console/operator/queue",
     "/console/operator/storage",

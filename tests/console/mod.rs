@@ -5,6 +5,7 @@ mod agent;
 mod forms;
 mod knowledge;
 mod mail;
+mod nodes;
 mod pages;
 mod passwords;
 mod person;

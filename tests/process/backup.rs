@@ -6,8 +6,8 @@ use axum::{error_handling::HandleError, http::StatusCode};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use serde_json::{Value, json};
 use store::{
-    Db,
-    blobs::{BlobHash, BlobLocation, Blobs},
+    Db, SystemTx,
+    blobs::{BlobHash, BlobLocation, BlobName, BlobSuffix, Blobs},
     dump::{self, Piece},
     vault::DataKey,
 };
@@ -155,7 +155,7 @@ fn blobs_are_carried_as_they_are() {
 }
 
 /// An object store over HTTP on a loopback port, which checks signatures; its buckets are folders.
-fn object_store(runtime: &tokio::runtime::Runtime, folder: &Path) -> String {
+pub fn object_store(runtime: &tokio::runtime::Runtime, folder: &Path) -> String {
     let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
     service.set_auth(SimpleAuth::from_single("AKIATEST", "hush"));
     let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
@@ -179,20 +179,34 @@ fn blobs_move_between_a_bucket_and_a_folder() {
     let key = DataKey::generate().unwrap();
     let put = async {
         let blobs = Blobs::open(&location(&from)).await.unwrap();
-        blobs.put(&space, &key, b"a mail").await.unwrap().hash
+        let suffix = BlobSuffix::of_id(&[7; 16]);
+        let hash = blobs.put_with(&space, &key, b"a mail", Some(&suffix)).await.unwrap().hash;
+        assert_eq!(blobs.put(&space, &key, b"a mail").await.unwrap().hash, hash);
+        [BlobName { hash: hash.clone(), suffix: Some(suffix) }, hash.into()]
     };
-    let hash = runtime.block_on(put);
+    let names = runtime.block_on(put);
     home.run(&["doctor"]).succeeded();
     let backup = home.folder.path().join("saved");
     let saved = home.run(&["backup", backup.to_str().unwrap()]).succeeded();
-    assert!(saved.stdout.contains("1 blob ("), "{}", saved.stdout);
+    assert!(saved.stdout.contains("2 blobs ("), "{}", saved.stdout);
     let folder = Home::sqlite();
     let at = folder.data().join("blobs").display().to_string();
     for (copy, place) in [(folder, &at), (Home::sqlite().with("BLOBS__URL", &to), &to)] {
         copy_key(&home, &copy);
         restore(&copy, &backup).succeeded();
-        let got = async { Blobs::open(&location(place)).await.unwrap().get(&space, &key, &hash).await };
-        assert_eq!(runtime.block_on(got).unwrap(), b"a mail".as_slice());
+        for name in &names {
+            let got = async { Blobs::open(&location(place)).await.unwrap().get(&space, &key, name).await };
+            assert_eq!(runtime.block_on(got).unwrap(), b"a mail".as_slice());
+        }
+        // A program that would not find all of them does not start.
+        let sql = "SELECT usable_since FROM migration WHERE version = 35";
+        let usable_since = runtime.block_on(async {
+            let db = Db::open(&copy.database()).await.unwrap();
+            let found = async move |tx: &mut SystemTx| tx.one::<(i64,)>(sql, &[]).await;
+            let found: store::Result<_> = db.system_read(found).await;
+            found.unwrap()
+        });
+        assert_eq!(usable_since, Some((35,)));
     }
 }
 

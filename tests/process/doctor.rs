@@ -166,7 +166,9 @@ fn a_superuser_of_postgresql_is_found() {
     else {
         return;
     };
-    let store::DatabaseLocation::Postgres(url) = home.database() else { panic!("not PostgreSQL") };
+    let store::DatabaseLocation::Postgres(store::PostgresLocation { url, .. }) = home.database() else {
+        panic!("not PostgreSQL")
+    };
     let (_, database) = url.rsplit_once('/').unwrap();
     let (server, _) = superuser.rsplit_once('/').unwrap();
     let home = home.with("DATABASE__URL", &format!("{server}/{database}"));

@@ -197,34 +197,116 @@ fn a_power_cut_loses_nothing_acknowledged() {
     assert!(acknowledged.iter().all(|name| names.contains(name)), "{names:?}");
 }
 
+/// Runs a program as the owner of a server's folder: PostgreSQL refuses to run as root.
+fn run_as_server(folder: &Path, arguments: &[String]) -> bool {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let mut command = if is_root { Command::new("runuser") } else { Command::new("env") };
+    if is_root {
+        command.args(["--user", "postgres", "--"]);
+    }
+    let command = command.args(arguments).current_dir(folder.parent().unwrap());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// The first line of the file that says who serves a folder.
+fn read_postmaster(folder: &Path) -> String {
+    let pid = std::fs::read_to_string(folder.join("postmaster.pid")).unwrap();
+    pid.lines().next().unwrap().to_owned()
+}
+
 /// A PostgreSQL server of this test alone, so that stopping it disturbs nobody.
 pub struct OwnPostgres {
     process: std::process::Child,
+    /// The server; of a pair both, the primary first.
     pub url: String,
+    /// The standby of a pair, as its administrator.
+    standby: String,
+    superuser: String,
+    folder: PathBuf,
+    /// The folder of the server's programs.
+    programs: PathBuf,
     postmaster: String,
 }
 
+/// Has the script start a server whose writes are on disk when they are acknowledged.
+const DURABLE: (&str, &str) = ("AGENT_MAILBOX_PG_DURABLE", "1");
+
 impl OwnPostgres {
     pub fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
-        let mut process = Command::new(script)
-            .args([
-                "sh",
-                "-c",
-                "echo $AGENT_MAILBOX_TEST_POSTGRES; echo $AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER; read -r _",
-            ])
+        Self::start_with(None, "AGENT_MAILBOX_TEST_POSTGRES", &[])
+    }
+
+    /// A server that loses nothing when it is killed.
+    pub fn durable() -> Self {
+        Self::start_with(None, "AGENT_MAILBOX_TEST_POSTGRES", &[DURABLE])
+    }
+
+    /// A server with a synchronous standby.
+    pub fn pair() -> Self {
+        Self::start_with(Some("standby"), "AGENT_MAILBOX_TEST_PAIR", &[DURABLE])
+    }
+
+    /// A server with the settings of a file.
+    pub fn with_settings(file: &str) -> Self {
+        let settings = [DURABLE, ("AGENT_MAILBOX_PG_CONF", file)];
+        Self::start_with(None, "AGENT_MAILBOX_TEST_POSTGRES", &settings)
+    }
+
+    fn start_with(beside: Option<&str>, url: &str, settings: &[(&str, &str)]) -> Self {
+        let script = |name: &str| format!("{}/../scripts/{name}", env!("CARGO_MANIFEST_DIR"));
+        let mut command = Command::new(script("postgres"));
+        command.args(beside.map(script)).envs(settings.iter().copied());
+        let variables =
+            [url, "AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER", "AGENT_MAILBOX_TEST_STANDBY_SUPERUSER"];
+        let tell = variables.map(|name| format!("echo \"found ${name}\";")).concat();
+        let mut process = command
+            .args(["sh", "-c", &format!("{tell} read -r _")])
             .env_remove("AGENT_MAILBOX_TEST_POSTGRES")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut next = || lines.find(|line| line.starts_with("postgres://")).unwrap();
-        let (url, superuser) = (next(), next());
-        let folder = Command::new("psql").args([&superuser, "-Atc", "SHOW data_directory"]).output().unwrap();
-        let folder = String::from_utf8(folder.stdout).unwrap();
-        let pid = std::fs::read_to_string(Path::new(folder.trim()).join("postmaster.pid")).unwrap();
-        Self { process, url, postmaster: pid.lines().next().unwrap().to_owned() }
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut found = lines.filter_map(|line| line.strip_prefix("found ").map(ToOwned::to_owned));
+        let mut next = || found.next().expect("the script starts a server");
+        let (url, superuser, standby) = (next(), next(), next());
+        let ask = |sql: &str| {
+            let answer = Command::new("psql").args([&superuser, "-Atc", sql]).output().unwrap();
+            PathBuf::from(String::from_utf8(answer.stdout).unwrap().trim())
+        };
+        let folder = ask("SHOW data_directory");
+        let programs = ask("SELECT setting FROM pg_config WHERE name = 'BINDIR'");
+        let postmaster = read_postmaster(&folder);
+        Self { process, url, standby, superuser, folder, programs, postmaster }
+    }
+
+    /// Starts the server again, at the same address, after it was killed.
+    pub fn start_again(&mut self) {
+        let port = self.superuser.rsplit_once('/').and_then(|(server, _)| server.rsplit_once(':')).unwrap().1;
+        let log = self.folder.with_file_name("log");
+        let start = [
+            self.programs.join("pg_ctl").display().to_string(),
+            "start".to_owned(),
+            "--silent".to_owned(),
+            "--wait".to_owned(),
+            format!("--pgdata={}", self.folder.display()),
+            format!("--log={}", log.display()),
+            format!("--options=-p {port}"),
+        ];
+        // What the killed server has left must be gone first.
+        let started = Instant::now();
+        while !run_as_server(&self.folder, &start) {
+            assert!(started.elapsed() < Duration::from_mins(1), "it does not start again");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.postmaster = read_postmaster(&self.folder);
+    }
+
+    /// Makes the standby the primary.
+    pub fn promote(&self) {
+        let sql = "SELECT pg_promote(true, 60)";
+        let promoted = Command::new("psql").args([&self.standby, "-Atc", sql]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&promoted.stdout).trim(), "t", "{promoted:?}");
     }
 
     /// Signals the server and all its children.

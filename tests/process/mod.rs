@@ -6,9 +6,12 @@ mod cli;
 mod crash;
 mod doctor;
 mod documentation;
+mod failover;
 mod faults;
 mod import;
 mod kept_connections;
+mod load;
+mod lost_database;
 mod mail;
 mod mail_backup;
 mod mail_clients;
@@ -22,10 +25,13 @@ mod metrics;
 mod nodes;
 mod outbound;
 mod outbound_faults;
+mod scaling;
 mod send_crash;
 mod serve;
 mod terminal;
 mod triage;
+mod two_nodes;
+mod upgrade;
 mod webhooks;
 mod workers;
 
@@ -168,13 +174,27 @@ impl Home {
         self
     }
 
+    /// Puts a pooler between the program and its database.
+    pub fn behind(self, pooler: &str) -> Self {
+        let (direct, name) =
+            self.database.as_ref().map(|database| (database.url(), database.name.clone())).unwrap();
+        let (server, _) = pooler.rsplit_once('/').unwrap();
+        let url = format!("{server}/{name}?sslmode=disable");
+        self.with("DATABASE__URL", &url).with("DATABASE__LISTEN_URL", &direct)
+    }
+
+    /// Runs statements in the database, which must be PostgreSQL.
+    pub fn execute(&self, sql: &str) {
+        execute(&self.database.as_ref().unwrap().url(), sql);
+    }
+
     pub fn is_postgres(&self) -> bool {
         self.database.is_some()
     }
 
     pub fn database(&self) -> store::DatabaseLocation {
         match &self.database {
-            Some(database) => store::DatabaseLocation::Postgres(database.url()),
+            Some(database) => store::DatabaseLocation::Postgres(store::PostgresLocation::new(database.url())),
             None => store::DatabaseLocation::Sqlite(self.data().join("agent-mailbox.db")),
         }
     }
@@ -189,7 +209,12 @@ impl Home {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        self.command_of(&program(), arguments)
+    }
+
+    /// The same of another program, such as an older one.
+    pub fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("AGENT_MAILBOX__") {
                 command.env_remove(name);
@@ -241,7 +266,15 @@ impl Home {
 
     /// Serves with the log in a file, instead of showing it to whoever runs the test.
     pub fn serve_with_log(&self, log: &Path) -> Server {
-        let command = self.command(&["serve"]);
+        self.serve_with_own(&[], log)
+    }
+
+    /// The same with settings that only this node has.
+    pub fn serve_with_own(&self, settings: &[(&str, &str)], log: &Path) -> Server {
+        let mut command = self.command(&["serve"]);
+        for (name, value) in settings {
+            command.env(format!("AGENT_MAILBOX__{name}"), value);
+        }
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("exec \"$0\" \"$@\" 2>{}", log.display()));
         shell.arg(command.get_program()).args(command.get_args()).current_dir(self.folder.path());

@@ -16,11 +16,13 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
-use store::blobs::{BlobError, BlobHash, BlobLocation, Blobs, S3Settings};
+use store::blobs::{BlobError, BlobHash, BlobLocation, BlobName, BlobSuffix, Blobs, S3Settings};
 use store::vault::DataKey;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+use crate::bucket::{self, Bucket};
 
 const ACCESS: &str = "AKIATESTTESTTEST";
 const SECRET: &str = "test/secret+with=signs";
@@ -200,7 +202,7 @@ async fn pages(blobs: &Blobs) {
             assert!(
                 page.blobs.iter().all(|blob| blob.modified.is_some_and(|time| time > 1_700_000_000_000_000))
             );
-            seen.extend(page.blobs.into_iter().map(|blob| (blob.hash, blob.stored_size)));
+            seen.extend(page.blobs.into_iter().map(|blob| (blob.name.hash, blob.stored_size)));
             rounds += 1;
             after = page.next;
             if after.is_none() {
@@ -225,6 +227,38 @@ async fn a_folder_does_what_a_store_must() {
 async fn an_object_store_does_what_a_store_must() {
     let objects = ObjectStore::start().await;
     suite(&objects.blobs().await).await;
+}
+
+/// The same with a server of other people, where scripts/test.d/40-object-stores has started one.
+/// rules: STORE-12
+#[tokio::test(flavor = "multi_thread")]
+async fn another_object_store_does_what_a_store_must() {
+    if bucket::server().is_some() {
+        let objects = Bucket::start().await;
+        suite(&s3(&objects.location()).await).await;
+    }
+}
+
+/// A backup of a bucket that has both kinds of names can be restored into a folder.
+/// rules: CLI-11
+#[tokio::test]
+async fn a_folder_finds_both_kinds_of_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&BlobLocation::Directory(folder.path().join("blobs"))).await.unwrap();
+    let key = DataKey::generate().unwrap();
+    let suffix = BlobSuffix::of_id(&[7; 16]);
+    let hash = blobs.put("ws", &key, b"twice").await.unwrap().hash;
+    assert_eq!(blobs.put_with("ws", &key, b"twice", Some(&suffix)).await.unwrap().hash, hash);
+    let suffixed = BlobName { hash: hash.clone(), suffix: Some(suffix) };
+    let page = blobs.list("ws", None, 1).await.unwrap();
+    assert_eq!((page.blobs[0].name.clone(), page.next.clone()), ((&hash).into(), Some((&hash).into())));
+    let page = blobs.list("ws", page.next.as_ref(), 1).await.unwrap();
+    assert_eq!((page.blobs[0].name.clone(), page.next), (suffixed.clone(), None));
+    blobs.delete("ws", &hash).await.unwrap();
+    assert!(!blobs.exists("ws", &hash).await.unwrap());
+    assert_eq!(blobs.get("ws", &key, &suffixed).await.unwrap(), "twice");
+    assert!(blobs.delete_older("ws", &suffixed, i64::MAX).await.unwrap());
+    assert_eq!(blobs.list("ws", None, 9).await.unwrap().blobs, []);
 }
 
 /// rules: STORE-13

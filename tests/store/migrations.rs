@@ -29,7 +29,8 @@ async fn empty_store(engine: Engine) -> (Server, DatabaseLocation) {
 }
 
 async fn history(db: &Db) -> Vec<(i64, String)> {
-    let sql = "SELECT version, checksum FROM schema_migration ORDER BY version";
+    let sql = "SELECT version, checksum FROM schema_migration UNION SELECT version, checksum FROM migration
+        ORDER BY version";
     db.system_read(async move |tx| tx.all(sql, &[]).await).await.unwrap()
 }
 
@@ -96,6 +97,62 @@ async fn a_newer_store_is_refused(engine: Engine) {
     );
     assert!(refused.ends_with(&expected), "{refused}");
     assert_eq!(db.schema_version().await.unwrap(), newer);
+}
+
+/// While a newer program changes the schema in a way that this one can live with, calls go on, and so they do after this
+/// program has been started again.
+#[both_engines(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_runs_beside_a_newer_schema(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let made = tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+    let (address, path) =
+        (made["email"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned());
+    let list = format!("/api/v1/mailboxes/{path}/emails?limit=100");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let load = async {
+        let mut arrived = 0;
+        while arrived < 20 || !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let mail = format!("Subject: {arrived}\r\nMessage-ID: <{arrived}@remote.test>\r\n\r\nx\r\n");
+            server.receive(&address, mail).await;
+            arrived += 1;
+            tenant.key.get(&list).await.ok();
+        }
+        arrived
+    };
+    let (newer, current) = (Db::newest_schema() + 1, Db::newest_schema());
+    let migrate = async {
+        let migrate = server.app.db().system_write(async move |tx| {
+            tx.run("ALTER TABLE email ADD COLUMN next_thing TEXT", &[]).await?;
+            tx.run("CREATE INDEX email_next ON email (next_thing)", &[]).await?;
+            tx.run("CREATE TABLE next_table (id TEXT NOT NULL PRIMARY KEY)", &[]).await?;
+            let sql = "INSERT INTO migration (version, name, checksum, applied_at, usable_since)
+                VALUES ($1, 'next', 'x', 0, $2)";
+            tx.run(sql, &[newer.into(), current.into()]).await
+        });
+        let migrated: store::Result<u64> = migrate.await;
+        migrated.unwrap();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (arrived, ()) = tokio::join!(load, migrate);
+    let count = async |server: &Server| {
+        let key = server.key(tenant.key.secret());
+        key.get(&list).await.ok()["emails"].as_array().unwrap().len()
+    };
+    assert_eq!(count(&server).await, arrived.min(100));
+    let again = Db::open(server.location()).await.unwrap();
+    again.migrate(now()).await.unwrap();
+    assert_eq!(again.schema_version().await.unwrap(), newer);
+}
+
+/// Programs from before the second history refuse a store in which the first has a version that they do not know.
+#[both_engines]
+async fn programs_of_the_first_history_can_be_started_again(engine: Engine) {
+    let server = Server::start(engine).await;
+    let sql = "SELECT max(version) FROM schema_migration";
+    let found: Option<(i64,)> =
+        server.app.db().system_read(async move |tx| tx.one(sql, &[]).await).await.unwrap();
+    assert_eq!(found, Some((32,)));
 }
 
 /// rules: STORE-16

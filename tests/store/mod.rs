@@ -1,8 +1,11 @@
 //! The store on its own.
 
 mod blobs;
+mod concurrent_indexes;
 mod groups;
 mod migrations;
+mod nodes;
+mod pooler;
 mod requirements;
 mod round_trips;
 mod statements;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use store::{DatabaseLocation, Db};
+use store::{DatabaseLocation, Db, PostgresLocation};
 use tokio_postgres::NoTls;
 use url::Url;
 
@@ -50,7 +50,7 @@ impl Administrator {
         url.set_password(password).unwrap();
         url.set_path(database);
         url.set_query(Some("sslmode=disable"));
-        Db::open(&DatabaseLocation::Postgres(url.to_string())).await
+        Db::open(&DatabaseLocation::Postgres(PostgresLocation::new(url))).await
     }
 }
 
@@ -76,7 +76,11 @@ async fn a_connection_that_is_refused_says_why() {
     let mut elsewhere = server.url.clone();
     elsewhere.set_port(Some(nobody.local_addr().unwrap().port())).unwrap();
     drop(nobody);
-    let fault = Db::open(&DatabaseLocation::Postgres(elsewhere.to_string())).await.err().unwrap().to_string();
+    let fault = Db::open(&DatabaseLocation::Postgres(PostgresLocation::new(elsewhere)))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(fault.contains("no connection to PostgreSQL at 127.0.0.1:"), "{fault}");
     server.run("DROP DATABASE {name}; DROP ROLE {name}").await;
 }

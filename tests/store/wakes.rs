@@ -73,3 +73,48 @@ async fn other_nodes_are_woken_and_none_twice() {
         assert_eq!(once, late, "node {node}");
     }
 }
+
+/// Commits a wake-up of a topic.
+async fn wake(db: &Db, workspace: &WorkspaceId, topic: Topic, mailbox: &str) {
+    let mailbox = MailboxId::from(mailbox);
+    let outcome: Result<u64> = db
+        .write(workspace, async move |tx: &mut Tx| {
+            tx.wake(topic, Some(&mailbox));
+            tx.run("UPDATE usage_day SET amount = 1 WHERE workspace_id = $1 AND day = 1", &[]).await
+        })
+        .await;
+    outcome.unwrap();
+}
+
+/// Where a node has workers for what happened there, the others need not look: their workers hear nothing of it, and those
+/// who wait for it do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_hear_of_other_nodes_only_where_those_have_none() {
+    let one = Server::start(Engine::Postgres).await;
+    let two = one.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
+    let workspace = one.tenant(Plan::Enterprise).await.workspace;
+    let (here, there) = (one.app.db(), two.app.db());
+    let (mut waiting, mut working) = (there.listen(Topic::Document), there.listen_for_work(Topic::Document));
+    let mut queue = there.listen_for_work(Topic::Queue);
+    let mut number = 0;
+    while waiting.is_empty() {
+        wake(here, &workspace, Topic::Document, &format!("mbx_early_{number}")).await;
+        number += 1;
+        tokio::task::yield_now().await;
+    }
+    let of_one = (here.listen_for_work(Topic::Document), here.listen_for_work(Topic::Queue));
+    wake(here, &workspace, Topic::Queue, "mbx_queue").await;
+    wake(here, &workspace, Topic::Document, "mbx_1").await;
+    heard(&mut waiting, "mbx_1").await;
+    drop(of_one);
+    wake(here, &workspace, Topic::Queue, "mbx_queue_2").await;
+    wake(here, &workspace, Topic::Document, "mbx_2").await;
+    heard(&mut waiting, "mbx_2").await;
+    let mut worked = heard(&mut working, "mbx_2").await;
+    worked.retain(|mailbox| !mailbox.starts_with("mbx_early"));
+    assert_eq!(worked, ["mbx_2"]);
+    assert_eq!(heard(&mut queue, "mbx_queue_2").await, ["mbx_queue_2"]);
+    // A node with more than it can do asks the others.
+    here.wake_other_nodes(Topic::Queue);
+    assert_eq!(queue.recv().await.unwrap().mailbox, None);
+}

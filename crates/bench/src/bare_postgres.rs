@@ -35,11 +35,12 @@ struct Pool {
 
 /// A router for the labels of a mailbox.
 pub(crate) async fn router(store: &MeasuredStore, workspace: WorkspaceId) -> Router {
-    let DatabaseLocation::Postgres(url) = &store.location else { panic!("the store is on PostgreSQL") };
+    let DatabaseLocation::Postgres(server) = &store.location else { panic!("the store is on PostgreSQL") };
     let sql = labels::list_named_statement(&MailboxName::PublicId(String::new()));
     let mut idle = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
-        let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server answers");
+        let (client, connection) =
+            tokio_postgres::connect(&server.url, NoTls).await.expect("the server answers");
         tokio::spawn(connection);
         let labels = client.prepare(&sql).await.expect("the statement is right");
         idle.push(Prepared { client, labels });

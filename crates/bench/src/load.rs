@@ -125,6 +125,17 @@ impl Outcome {
         }
     }
 
+    /// The same if the last request was complete only so much later.
+    pub(crate) fn with_delay(self, delay: Duration) -> Self {
+        let seconds = self.requests / self.requests_per_second;
+        let stretch = seconds / (seconds + delay.as_secs_f64());
+        Self {
+            requests_per_second: self.requests_per_second * stretch,
+            bytes_per_second: self.bytes_per_second * stretch,
+            ..self
+        }
+    }
+
     /// The same with the CPU time of the server for all requests.
     pub(crate) fn with_server_cpu(self, server: Duration) -> Self {
         Self { server_cpu: server.as_secs_f64() / self.requests * 1e6, ..self }

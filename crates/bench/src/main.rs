@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod measured_store;
 mod messages;
+mod nodes;
 mod options;
 mod postfix;
 mod postgres_cost;
@@ -88,6 +89,7 @@ async fn run(options: &Options) -> bool {
             Measurement::Send => send::measure(options).await,
             Measurement::Relay => relay::measure(options).await,
             Measurement::Schedules => schedules::measure(options).await,
+            Measurement::Nodes => nodes::measure(options).await,
         };
         figures.extend(match measurement {
             Measurement::Import => postgres_cost::measure_import(options).await,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use store::{DatabaseLocation, vault::MasterKey};
+use store::{DatabaseLocation, PostgresLocation, vault::MasterKey};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// The folder for results and for stores while they are measured.
@@ -55,7 +55,11 @@ impl MeasuredStore {
                 let mut url: url::Url = server_url().parse().expect("the server's address is a URL");
                 url.set_path(&name);
                 url.set_query(Some("sslmode=disable"));
-                Self { folder, location: DatabaseLocation::Postgres(url.to_string()), database: Some(name) }
+                Self {
+                    folder,
+                    location: DatabaseLocation::Postgres(PostgresLocation::new(url)),
+                    database: Some(name),
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ const USAGE: &str =
              [--program FILE] [--recall-set FILE] [NAME…]
 
 NAME is one of read, reads, write, start, growth, receive, emails, console, search, import, wait, send, relay, schedules,
-keyless, recall; all of them when none is given.
+keyless, recall, nodes; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read` and `reads`, loads one of the two sides alone, for a profiler to look at
@@ -37,10 +37,11 @@ pub(crate) enum Measurement {
     Schedules,
     Keyless,
     Recall,
+    Nodes,
 }
 
 impl Measurement {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Read,
         Self::Reads,
         Self::Write,
@@ -57,6 +58,7 @@ impl Measurement {
         Self::Schedules,
         Self::Keyless,
         Self::Recall,
+        Self::Nodes,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -77,6 +79,7 @@ impl Measurement {
             Self::Schedules => "schedules",
             Self::Keyless => "keyless",
             Self::Recall => "recall",
+            Self::Nodes => "nodes",
         }
     }
 
@@ -93,6 +96,7 @@ impl Measurement {
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
             Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
+            Self::Nodes => "statements and connections of many nodes",
             Self::Recall => "recalling among 100,000 snippets, and how well",
             Self::Wait => "how soon a waiting call learns of its message",
             Self::Send => "a send to a mailbox of this server against a durable commit",

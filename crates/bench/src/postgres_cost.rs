@@ -177,6 +177,10 @@ fn figures(
         "and {:.1} that begin or end a transaction or a savepoint; those of background work are counted",
         each(traffic.brackets)
     ));
+    all[2].notes.push(format!(
+        "tables and indexes grow by {:.1} KB a message, with the room that PostgreSQL leaves free",
+        indexed.stored_bytes / messages / 1e3
+    ));
     if indexed.has_unknown_images {
         all[3].notes.push("each image is taken for a whole page: pg_walinspect is not installed".to_owned());
     }
@@ -199,6 +203,8 @@ struct Work {
     log_bytes: f64,
     image_bytes: f64,
     has_unknown_images: bool,
+    /// By how much tables and indexes have grown.
+    stored_bytes: f64,
 }
 
 /// Measures what PostgreSQL does, from its start on.
@@ -208,7 +214,10 @@ struct Meter {
     log_position: String,
     images: f64,
     can_inspect: bool,
+    stored_bytes: f64,
 }
+
+const STORED: &str = "SELECT sum(pg_database_size(oid)) FROM pg_database";
 
 /// A page, of which an image holds at most all.
 const PAGE_BYTES: f64 = 8192.0;
@@ -227,6 +236,7 @@ impl Meter {
             log_position: text("SELECT pg_current_wal_flush_lsn()").await,
             images: number("SELECT wal_fpi FROM pg_stat_wal").await,
             can_inspect: inspects.is_ok(),
+            stored_bytes: number(STORED).await,
         }
     }
 
@@ -240,7 +250,8 @@ impl Meter {
             Some(bytes) => bytes,
             None => (number("SELECT wal_fpi FROM pg_stat_wal").await - self.images) * PAGE_BYTES,
         };
-        Work { cpu, log_bytes, image_bytes, has_unknown_images: !self.can_inspect }
+        let stored_bytes = number(STORED).await - self.stored_bytes;
+        Work { cpu, log_bytes, image_bytes, has_unknown_images: !self.can_inspect, stored_bytes }
     }
 }
 

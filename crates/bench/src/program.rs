@@ -47,8 +47,8 @@ pub(crate) fn command(program: &Path, store: &MeasuredStore, disk: Disk) -> Comm
     for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES", "MAILS_PER_MONTH"] {
         command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000000");
     }
-    if let DatabaseLocation::Postgres(url) = &store.location {
-        command.env("AGENT_MAILBOX__DATABASE__URL", url);
+    if let DatabaseLocation::Postgres(server) = &store.location {
+        command.env("AGENT_MAILBOX__DATABASE__URL", &server.url);
     }
     if disk == Disk::AsItIs {
         command.env_remove("LD_PRELOAD");

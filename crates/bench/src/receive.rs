@@ -89,14 +89,20 @@ const SLOW_DISK_CASES: [Case; 2] = [
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
-    let postfix = Postfix::start().await;
+    let (postfix, delivering) = (Postfix::start().await, Postfix::delivering().await);
     let mix = if kept::is_wanted(options) { Mix::read() } else { None };
     let mut figures = Vec::new();
     for engine in &options.engines {
         figures.extend(measure_disk(*engine, &program, &postfix, options, &REAL_DISK_CASES).await);
         figures.extend(measure_slow_disk(*engine, &program, &postfix, options).await);
         if let Some(mix) = &mix {
-            let kept = KeptConnections { program: &program, postfix: &postfix, mix, options };
+            let kept = KeptConnections {
+                program: &program,
+                postfix: &postfix,
+                delivering: &delivering,
+                mix,
+                options,
+            };
             figures.extend(kept.measure(*engine).await);
         }
     }

@@ -58,8 +58,10 @@ impl Drop for Wire {
 impl Wire {
     /// Starts it for a store on PostgreSQL.
     pub(crate) async fn start(store: &MeasuredStore) -> Self {
-        let DatabaseLocation::Postgres(url) = &store.location else { panic!("the store is on PostgreSQL") };
-        let mut url: url::Url = url.parse().expect("the server's address is a URL");
+        let DatabaseLocation::Postgres(server) = &store.location else {
+            panic!("the store is on PostgreSQL")
+        };
+        let mut url: url::Url = server.url.parse().expect("the server's address is a URL");
         let server = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(5432));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address: SocketAddr = listener.local_addr().expect("a bound socket has an address");

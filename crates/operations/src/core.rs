@@ -7,6 +7,7 @@ pub mod arriving;
 pub mod assistant;
 pub mod call;
 pub mod caller;
+pub mod clock;
 pub(crate) mod compute;
 pub mod credentials;
 pub mod cursor;

@@ -33,6 +33,7 @@ pub use self::{
         assistant,
         call::{Call, IdempotencyClaim},
         caller::{Access, Actor, Caller, Credential},
+        clock::DatabaseClock,
         error::{Detail, Error, ErrorKind, Result},
         events,
         gates::gate_errors,
@@ -49,5 +50,5 @@ pub use self::{
     notify::{telegram, webhooks},
     outbox::{drafts, scheduled_sends, sending},
     recall::{knowledge, memory, search},
-    upkeep::{admin, backlog, counters, maintenance, storage, trace},
+    upkeep::{admin, backlog, counters, maintenance, nodes, storage, storage_rounds, trace},
 };

@@ -4,5 +4,7 @@ pub mod admin;
 pub mod backlog;
 pub mod counters;
 pub mod maintenance;
+pub mod nodes;
 pub mod storage;
+pub mod storage_rounds;
 pub mod trace;

@@ -17,7 +17,7 @@ use crate::{
     notify::{telegram, webhooks},
     outbox::{scheduled_sends, sending::worker},
     payments,
-    upkeep::{counters, maintenance, storage},
+    upkeep::{counters, maintenance, nodes, storage, storage_rounds},
 };
 
 /// How often maintenance runs.
@@ -26,9 +26,9 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_mins(1);
 const FIRST_MAINTENANCE_DELAY: Duration = Duration::from_secs(2);
 /// How long a worker waits for a notification before it polls.
 const IDLE_POLL: Duration = Duration::from_secs(2);
-/// How often stored mail is swept and scrubbed, and when first.
-const STORAGE_CHECK_INTERVAL: Duration = Duration::from_hours(24);
-const FIRST_STORAGE_CHECK_DELAY: Duration = Duration::from_hours(1);
+/// When stored mail is first swept and scrubbed after a start, and how often it is asked whether there is more to check.
+const FIRST_STORAGE_CHECK_DELAY: Duration = Duration::from_mins(10);
+const STORAGE_POLL: Duration = Duration::from_mins(1);
 /// How long a message may wait to be indexed by the process that received it.
 const MAX_UNINDEXED: Duration = Duration::from_mins(10);
 /// Texts that are worth a batch of the search index.
@@ -43,6 +43,8 @@ const MIN_FOLD_INTERVAL: Duration = Duration::from_millis(250);
 const MANY_ADDITIONS: usize = 200;
 /// How long no mail must come before the search index is merged.
 const MERGE_DELAY: Duration = Duration::from_secs(5);
+/// How often it is checked whether an index is missing.
+const INDEX_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// How often due domains are checked.
 const DOMAIN_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are checked.
@@ -51,6 +53,9 @@ const KEY_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 /// Starts what every process needs and, with the role `worker`, everything else. Aborting the handles stops it.
 pub fn start(app: &App, has_worker_role: bool) -> Vec<JoinHandle<()>> {
     let mut started = vec![supervise(app, "block-lists", watch_lists)];
+    if !app.db().is_sole_node() {
+        started.push(supervise(app, "node", nodes::announce));
+    }
     if has_worker_role {
         started.extend(start_all(app));
     }
@@ -59,9 +64,10 @@ pub fn start(app: &App, has_worker_role: bool) -> Vec<JoinHandle<()>> {
 
 fn start_all(app: &App) -> Vec<JoinHandle<()>> {
     let mut started = vec![
-        supervise(app, "upkeep", maintain),
+        supervise(app, "upkeep", maintain_node),
+        supervise_one(app, "expiry", maintain),
         supervise(app, "storage", check_storage),
-        supervise(app, "domains", check_domains),
+        supervise_one(app, "domains", check_domains),
         supervise(app, "webhooks", webhooks::outbox::work),
         supervise(app, "payments", payments::work),
         supervise(app, "schedules", send_scheduled),
@@ -78,9 +84,10 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
         started.push(supervise(app, "search-index", index_lost));
         started.push(supervise(app, "search-merges", merge_search));
     } else {
-        started.push(supervise(app, "search-index", index_marked));
-        started.push(supervise(app, "counters", fold_counters));
-        started.push(supervise(app, "statistics", maintenance::keep_statistics));
+        started.push(supervise_one(app, "search-index", index_marked));
+        started.push(supervise_one(app, "counters", fold_counters));
+        started.push(supervise_one(app, "statistics", maintenance::keep_statistics));
+        started.push(supervise_one(app, "indexes", build_indexes));
     }
     if telegram::is_available(app) {
         started.push(supervise(app, "telegram", telegram::work));
@@ -103,11 +110,31 @@ where
     app.supervisor().start(name, move || work(of.clone()))
 }
 
-/// Runs maintenance regularly, with jitter so that several nodes do not run in lockstep.
+/// The same for work that one node does for all.
+fn supervise_one<W>(app: &App, name: &'static str, work: fn(App) -> W) -> JoinHandle<()>
+where
+    W: Future<Output = ()> + Send + 'static,
+{
+    let of = app.clone();
+    app.supervisor().start(name, move || nodes::run_with_lease(of.clone(), name, work))
+}
+
+/// Runs a node's own maintenance regularly.
+async fn maintain_node(app: App) {
+    tokio::time::sleep(jitter(&app, FIRST_MAINTENANCE_DELAY)).await;
+    loop {
+        if let Err(error) = maintenance::run_here(&app).await {
+            tracing::warn!(%error, "maintenance of this node failed; retrying");
+        }
+        tokio::time::sleep(jitter(&app, MAINTENANCE_INTERVAL)).await;
+    }
+}
+
+/// Deletes regularly what has expired.
 async fn maintain(app: App) {
     tokio::time::sleep(jitter(&app, FIRST_MAINTENANCE_DELAY)).await;
     loop {
-        let outcome = maintenance::run(&app).await;
+        let outcome = maintenance::run_for_all(&app).await;
         metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
         if let Err(error) = outcome {
             tracing::warn!(%error, "maintenance failed; retrying");
@@ -116,9 +143,19 @@ async fn maintain(app: App) {
     }
 }
 
+/// Builds what an upgrade left to be built.
+async fn build_indexes(app: App) {
+    loop {
+        if let Err(error) = maintenance::build_indexes(&app).await {
+            tracing::warn!(%error, "index not built; retrying");
+        }
+        tokio::time::sleep(jitter(&app, INDEX_CHECK_INTERVAL)).await;
+    }
+}
+
 /// Sends unscanned mail to the external scanners.
 async fn scan(app: App) {
-    let mut wakes = app.db().listen(Topic::Event);
+    let mut wakes = app.db().listen_for_work(Topic::Event);
     loop {
         match scanning::scan_pending(&app).await {
             // There may be more.
@@ -143,25 +180,19 @@ async fn watch_lists(app: App) {
     }
 }
 
-/// Deletes unused blobs, and reads back everything that is stored, once a day.
+/// Deletes unused blobs, and reads back everything that is stored, once a day and shared with the other nodes.
 async fn check_storage(app: App) {
     tokio::time::sleep(jitter(&app, FIRST_STORAGE_CHECK_DELAY)).await;
     loop {
-        match storage::sweep_blobs(&app).await {
-            Ok(deleted) => tracing::debug!(deleted, "unused blobs deleted"),
-            Err(error) => tracing::warn!(%error, "blob sweep failed; retrying tomorrow"),
-        }
-        match storage::scrub(&app).await {
-            Ok(report) => {
-                tracing::info!(
-                    checked = report.checked,
-                    damaged = report.damaged.len(),
-                    "stored mail checked"
-                );
+        let pause = match storage_rounds::check_next(&app).await {
+            Ok(None) => continue,
+            Ok(Some(until_next)) => until_next.min(STORAGE_POLL),
+            Err(error) => {
+                tracing::warn!(%error, "check of stored mail interrupted; retrying");
+                STORAGE_POLL
             }
-            Err(error) => tracing::warn!(%error, "check of stored mail failed; retrying tomorrow"),
-        }
-        tokio::time::sleep(jitter(&app, STORAGE_CHECK_INTERVAL)).await;
+        };
+        tokio::time::sleep(jitter(&app, pause)).await;
     }
 }
 
@@ -254,6 +285,8 @@ async fn check_keys(app: App) {
 const TICK: Duration = Duration::from_secs(1);
 /// How long it waits before it asks the store again.
 const MAX_SLEEP: Duration = Duration::from_mins(1);
+/// The same where there may be other nodes: the wake-up of one that died right after its commit never comes.
+const MAX_SHARED_SLEEP: Duration = Duration::from_secs(4);
 
 /// Sends scheduled messages when they are due.
 async fn send_scheduled(app: App) {
@@ -307,7 +340,7 @@ async fn triage(app: App) {
 
 /// Delivers the outbound queue.
 async fn send_queued(app: App) {
-    let mut wakes = app.db().listen(Topic::Queue);
+    let mut wakes = app.db().listen_for_work(Topic::Queue);
     let _dispatcher = worker::Dispatcher::new(&app);
     log(worker::release_lost(&app).await, "queue claims of the last run not released; they will expire");
     loop {
@@ -348,7 +381,8 @@ fn log(outcome: Result<()>, what: &str) {
 
 /// Waits until a time by the service's clock, or until the store should be asked again.
 async fn until(app: &App, at: Option<Timestamp>) {
-    let deadline = tokio::time::Instant::now() + MAX_SLEEP;
+    let most = if app.db().is_sole_node() { MAX_SLEEP } else { MAX_SHARED_SLEEP };
+    let deadline = tokio::time::Instant::now() + most;
     while tokio::time::Instant::now() < deadline {
         let left = at.map_or(TICK, |at| {
             let micros = at.as_micros().saturating_sub(app.now().as_micros());

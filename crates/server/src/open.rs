@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
 use model::sending::OutboundMode;
 use operations::{
-    App, AppParts, HashingCost, Scanning, Settings,
+    App, AppParts, DatabaseClock, HashingCost, Scanning, Settings,
     memory::LocalEmbedder,
     ports::{self, Clock, SystemClock, SystemEntropy},
 };
@@ -145,13 +145,12 @@ fn is_new_folder(folder: &Path) -> bool {
 }
 
 async fn parts(config: &Config, settings: Settings, creation: Creation) -> Result<AppParts> {
-    let clock = SystemClock;
     let db = Db::open(&config.database).await?;
     let is_new = db.schema_version().await? == 0;
     if is_new && creation == Creation::Refused {
         return Err(no_store(config));
     }
-    db.migrate(clock.now()).await?;
+    db.migrate(SystemClock.now()).await?;
     let makes_key = creation == Creation::Allowed || is_new;
     let master_key = key_of(&db, &config.master_key, makes_key).await?;
     let blobs = Blobs::open(&config.blobs).await?;
@@ -167,7 +166,7 @@ async fn parts(config: &Config, settings: Settings, creation: Creation) -> Resul
     // Webhooks' host names are resolved by the system, unless name servers are configured.
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
-    let (clock, entropy) = (Arc::new(clock), Box::new(SystemEntropy));
+    let (clock, entropy) = (DatabaseClock::start(&db, Arc::new(SystemClock)).await?, Box::new(SystemEntropy));
     let next_hop = next_hop(config)?;
     let facilitator = facilitator(config)?.map(|http| Box::new(http) as Box<dyn ports::Facilitator>);
     Ok(AppParts {

@@ -66,6 +66,9 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     }
     let recorder = metrics::install()?;
     let app = open_app(&config, bound).await?;
+    if api {
+        app.record_address(bound.to_string());
+    }
     faults::inject(app.supervisor());
     let (stop, stopping) = watch::channel(false);
     let mail_address = mail_listeners.first().and_then(|(listener, _)| listener.local_addr().ok());
@@ -268,6 +271,7 @@ async fn close(app: &App) {
         if let Err(error) = app.store_key_uses().await {
             tracing::warn!(%error, "storing the uses of keys failed; giving up");
         }
+        operations::nodes::withdraw(app).await;
         app.meter().close().await;
         if let Err(error) = app.db().index_texts().await {
             tracing::warn!(%error, "indexing the last messages failed; retrying at the next start");

@@ -15,7 +15,7 @@ pub use self::around::Around;
 use self::edits::Edits;
 use crate::{
     AnySelect, FromRow, Param, Row, Select, Tx,
-    blobs::{self, BlobHash, SealedBlob},
+    blobs::{self, BlobHash, BlobName, BlobSuffix, SealedBlob},
     error::{Error, Result},
     sql::{LIST_LENGTH, list_params, list_placeholders},
     vault::DataKey,
@@ -54,15 +54,18 @@ pub enum StoredPart {
     /// Sealed, in the row.
     InRow(Vec<u8>),
     /// In the blob store.
-    Blob(BlobHash),
+    Blob(BlobName),
 }
 
 impl StoredPart {
     fn bytes(&self) -> Option<&[u8]> {
         if let Self::InRow(bytes) = self { Some(bytes) } else { None }
     }
+    fn name(&self) -> Option<&BlobName> {
+        if let Self::Blob(name) = self { Some(name) } else { None }
+    }
     fn hash(&self) -> Option<&str> {
-        if let Self::Blob(hash) = self { Some(hash.as_str()) } else { None }
+        self.name().map(|name| name.hash.as_str())
     }
 }
 
@@ -211,25 +214,37 @@ pub struct ContentRecord {
     pub safe: Option<StoredPart>,
 }
 
-impl FromRow for ContentRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        let id: String = row.next()?;
-        let size = row.next()?;
-        let raw = match row.next::<Option<Vec<u8>>>()? {
-            Some(bytes) => StoredPart::InRow(bytes),
-            None => StoredPart::Blob(hash(&id)?),
-        };
-        let headers = row.next()?;
-        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
-        Ok(Self { id, size, raw, headers, body, safe: kept(row)? })
+impl ContentRecord {
+    /// The names of its blobs, which share their suffix.
+    pub fn blobs(&self) -> impl Iterator<Item = &BlobName> {
+        [Some(&self.raw), Some(&self.body), self.safe.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter_map(StoredPart::name)
     }
 }
 
-fn kept(row: &mut Row<'_>) -> Result<Option<StoredPart>> {
+impl FromRow for ContentRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let (id, size): (String, _) = (row.next()?, row.next()?);
+        let suffix: Option<String> = row.next()?;
+        let suffix = suffix.as_deref();
+        let raw = match row.next::<Option<Vec<u8>>>()? {
+            Some(bytes) => StoredPart::InRow(bytes),
+            None => StoredPart::Blob(BlobName::of_row(&id, suffix)?),
+        };
+        let headers = row.next()?;
+        let body = kept(row, suffix)?;
+        let body = body.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
+        Ok(Self { id, size, raw, headers, body, safe: kept(row, suffix)? })
+    }
+}
+
+fn kept(row: &mut Row<'_>, suffix: Option<&str>) -> Result<Option<StoredPart>> {
     let (bytes, blob): (Option<Vec<u8>>, Option<String>) = (row.next()?, row.next()?);
     match (bytes, blob) {
         (Some(bytes), _) => Ok(Some(StoredPart::InRow(bytes))),
-        (None, Some(text)) => Ok(Some(StoredPart::Blob(hash(&text)?))),
+        (None, Some(hash)) => Ok(Some(StoredPart::Blob(BlobName::of_row(&hash, suffix)?))),
         (None, None) => Ok(None),
     }
 }
@@ -250,8 +265,9 @@ pub async fn insert_all(tx: &mut Tx, contents: &[(&ContentRecord, Timestamp)]) -
     let different = contents.iter().filter(|(content, _)| seen.insert(&content.id));
     let rows = different.map(|(content, now)| insert_params(content, *now)).collect();
     tx.pipeline_rows(
-        "INSERT INTO content (workspace_id, id, size, message, headers, body, body_blob, safe, safe_blob, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        "INSERT INTO content (workspace_id, id, size, message, headers, body, body_blob, safe, safe_blob, created_at,
+           blob_suffix)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          ON CONFLICT (workspace_id, id) DO UPDATE SET size = excluded.size",
         rows,
     )
@@ -269,6 +285,7 @@ fn insert_params(content: &ContentRecord, now: Timestamp) -> Vec<Param<'_>> {
         content.safe.as_ref().and_then(StoredPart::bytes).into(),
         content.safe.as_ref().and_then(StoredPart::hash).into(),
         now.into(),
+        content.blobs().find_map(|name| name.suffix.as_ref()).map(BlobSuffix::as_str).into(),
     ]
 }
 
@@ -299,20 +316,22 @@ pub enum HeaderSource {
 
 impl FromRow for ReadableContent {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        let id: String = row.next()?;
+        let (id, suffix): (String, Option<String>) = (row.next()?, row.next()?);
+        let suffix = suffix.as_deref();
         let (headers, message): (Option<Vec<u8>>, Option<Vec<u8>>) = (row.next()?, row.next()?);
         let headers = match (headers, message) {
             (Some(headers), _) => HeaderSource::Sealed(headers),
             (None, Some(message)) => HeaderSource::Message(StoredPart::InRow(message)),
-            (None, None) => HeaderSource::Message(StoredPart::Blob(hash(&id)?)),
+            (None, None) => HeaderSource::Message(StoredPart::Blob(BlobName::of_row(&id, suffix)?)),
         };
-        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
+        let body = kept(row, suffix)?;
+        let body = body.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
         Ok(Self { id, body, headers })
     }
 }
 
 impl ContentView for ReadableContent {
-    const COLUMNS: &'static str = "content.id, content.headers,
+    const COLUMNS: &'static str = "content.id, content.blob_suffix, content.headers,
         CASE WHEN content.headers IS NULL THEN coalesce(content.message, content.raw) END, content.body, content.body_blob";
 }
 
@@ -357,13 +376,15 @@ pub struct Texts {
 
 impl FromRow for Texts {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { id: row.next()?, body: kept(row)?, safe: kept(row)? })
+        let (id, suffix): (String, Option<String>) = (row.next()?, row.next()?);
+        let suffix = suffix.as_deref();
+        Ok(Self { id, body: kept(row, suffix)?, safe: kept(row, suffix)? })
     }
 }
 
 impl ContentView for Texts {
     // The body comes with the text for agents only where that is the same, or short enough for sealed edits of it.
-    const COLUMNS: &'static str = "content.id,
+    const COLUMNS: &'static str = "content.id, content.blob_suffix,
         CASE WHEN coalesce(length(content.safe), CASE WHEN content.safe_blob IS NULL THEN 0 END) <= 300
           THEN content.body END, content.body_blob, content.safe, content.safe_blob";
 }
@@ -380,12 +401,12 @@ impl FromRow for BothTexts {
 
 impl ContentView for BothTexts {
     const COLUMNS: &'static str =
-        "content.id, content.body, content.body_blob, content.safe, content.safe_blob";
+        "content.id, content.blob_suffix, content.body, content.body_blob, content.safe, content.safe_blob";
 }
 
 impl ContentView for ContentRecord {
     const COLUMNS: &'static str =
-        "content.id, content.size, coalesce(content.message, content.raw), content.headers,
+        "content.id, content.size, content.blob_suffix, coalesce(content.message, content.raw), content.headers,
         content.body, content.body_blob, content.safe, content.safe_blob";
 }
 
@@ -413,12 +434,12 @@ pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
 }
 
 /// Whether a content of the workspace is stored in a blob.
-pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
+pub async fn uses_blob(tx: &mut Tx, name: &BlobName) -> Result<bool> {
     let found: Option<(i64,)> = tx
         .one(
-            "SELECT count(*) FROM content WHERE workspace_id = $1
+            "SELECT count(*) FROM content WHERE workspace_id = $1 AND coalesce(blob_suffix, '') = $3
              AND ((id = $2 AND raw IS NULL AND message IS NULL) OR body_blob = $2 OR safe_blob = $2)",
-            &[hash.as_str().into()],
+            &[name.hash.as_str().into(), name.suffix.as_ref().map_or("", BlobSuffix::as_str).into()],
         )
         .await?;
     Ok(found.is_some_and(|(count,)| count > 0))

@@ -33,7 +33,12 @@ impl SystemTx {
     /// Maximum rows of one upkeep statement, so that it never blocks writers for long.
     pub(crate) const SWEEP: i64 = 1000;
 
-    /// Locks the rows of a SELECT and skips those that are locked already. SQLite has one writer.
+    /// Locks the rows of a SELECT until the transaction ends. SQLite has one writer.
+    pub(crate) fn for_update(&self) -> &'static str {
+        if self.is_postgres() { " FOR UPDATE" } else { "" }
+    }
+
+    /// The same, and skips those that are locked already.
     pub(crate) fn skip_locked(&self) -> &'static str {
         if self.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" }
     }

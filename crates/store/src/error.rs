@@ -33,6 +33,9 @@ pub enum Error {
     Blob(#[from] crate::blobs::BlobError),
 }
 
+/// Ends the text of the error by which PostgreSQL resolves a deadlock.
+const DEADLOCK: &str = "(40P01)";
+
 /// The result of a store call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -43,6 +46,11 @@ impl Error {
             Self::Unavailable(cause) => causes(cause.as_ref()).into(),
             other => other.to_string().into(),
         })
+    }
+
+    /// Whether PostgreSQL ended the transaction because others waited for it while it waited for them.
+    pub(crate) fn is_deadlock(&self) -> bool {
+        matches!(self, Self::Unavailable(cause) if cause.to_string().ends_with(DEADLOCK))
     }
 
     /// Stored JSON that cannot be parsed. The content is not quoted: it may be a user's mail.
@@ -90,11 +98,14 @@ impl From<tokio_postgres::Error> for Error {
     }
 }
 
-impl From<deadpool_postgres::PoolError> for Error {
-    fn from(error: deadpool_postgres::PoolError) -> Self {
+impl<E: Into<Self> + std::error::Error + Send + Sync + 'static> From<deadpool::managed::PoolError<E>>
+    for Error
+{
+    fn from(error: deadpool::managed::PoolError<E>) -> Self {
+        use deadpool::managed::{PoolError, TimeoutType};
         match error {
-            deadpool_postgres::PoolError::Backend(error) => error.into(),
-            deadpool_postgres::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Self::Overloaded,
+            PoolError::Backend(error) => error.into(),
+            PoolError::Timeout(TimeoutType::Wait) => Self::Overloaded,
             other => Self::Unavailable(other.into()),
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{
     FromRow, Row, SystemTx, Topic, Tx,
-    blobs::{self, BlobHash},
+    blobs::{self, BlobName, BlobSuffix},
     error::{Error, Result},
     memory,
     sql::{Columns, Insert, columns},
@@ -23,18 +23,26 @@ columns!(Document {
 
 const COLUMNS: &str = Document::COLUMNS;
 
-/// A document with its bytes, sealed; without them when they are in the blob store under its hash.
+/// A document with its bytes, sealed; without them when they are in the blob store.
 #[derive(Clone, Debug)]
 pub struct DocumentWithContent {
     /// The document.
     pub document: Document,
     /// Its bytes.
     pub content: Option<Vec<u8>>,
+    blob_suffix: Option<String>,
 }
 
 impl FromRow for DocumentWithContent {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { document: Document::from_row(row)?, content: row.next()? })
+        Ok(Self { document: Document::from_row(row)?, content: row.next()?, blob_suffix: row.next()? })
+    }
+}
+
+impl DocumentWithContent {
+    /// The name of its bytes in the blob store, if they are there.
+    pub fn blob(&self) -> Result<BlobName> {
+        Ok(BlobName::of_row(&self.document.sha256, self.blob_suffix.as_deref())?)
     }
 }
 
@@ -87,7 +95,8 @@ pub async fn find(tx: &mut Tx, id: &DocumentId) -> Result<Option<Document>> {
 
 /// Finds a document with its bytes.
 pub async fn find_with_content(tx: &mut Tx, id: &DocumentId) -> Result<Option<DocumentWithContent>> {
-    let sql = format!("SELECT {COLUMNS}, content FROM document WHERE workspace_id = $1 AND id = $2");
+    let sql =
+        format!("SELECT {COLUMNS}, content, blob_suffix FROM document WHERE workspace_id = $1 AND id = $2");
     tx.one(&sql, &[id.into()]).await
 }
 
@@ -101,11 +110,24 @@ pub async fn find_pieces(tx: &mut Tx, id: &DocumentId) -> Result<Option<(Option<
     .await
 }
 
+/// Where the bytes of a new document are: sealed for its row, or in the blob store, with the suffix of their name.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "see above")]
+pub enum NewContent {
+    InRow(Vec<u8>),
+    Blob(Option<BlobSuffix>),
+}
+
 /// Adds a document, and wakes the indexers.
-pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) -> Result<()> {
+pub async fn insert(tx: &mut Tx, document: &Document, content: &NewContent) -> Result<()> {
+    let (in_row, suffix) = match content {
+        NewContent::InRow(sealed) => (Some(sealed.as_slice()), None),
+        NewContent::Blob(suffix) => (None, suffix.as_ref().map(BlobSuffix::as_str)),
+    };
     Insert::into("document")
         .record(document)
-        .column("content", content)
+        .column("content", in_row)
+        .column("blob_suffix", suffix)
         .column("claimed_until", 0_i64)
         .run(tx)
         .await?;
@@ -217,11 +239,12 @@ pub async fn texts_after(tx: &mut Tx, id: &DocumentId, after: i64, most: i64) ->
 }
 
 /// Whether the bytes of a document of the workspace are stored in a blob.
-pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
+pub async fn uses_blob(tx: &mut Tx, name: &BlobName) -> Result<bool> {
     let found: Option<(i64,)> = tx
         .one(
-            "SELECT count(*) FROM document WHERE workspace_id = $1 AND hash = $2 AND content IS NULL",
-            &[hash.as_str().into()],
+            "SELECT count(*) FROM document WHERE workspace_id = $1 AND hash = $2 AND content IS NULL
+             AND coalesce(blob_suffix, '') = $3",
+            &[name.hash.as_str().into(), name.suffix.as_ref().map_or("", BlobSuffix::as_str).into()],
         )
         .await?;
     Ok(found.is_some_and(|(count,)| count > 0))

@@ -11,7 +11,9 @@ pub mod arrivals;
 pub mod attachments;
 pub mod audit;
 pub mod backlog;
+pub mod blob_names;
 pub mod blobs;
+pub mod concurrent_indexes;
 pub mod confirmations;
 pub mod contents;
 pub mod conversations;
@@ -34,15 +36,18 @@ pub mod members;
 pub mod memory;
 pub mod metering;
 mod migrations;
+pub mod nodes;
 pub mod outbound;
 pub mod password_guesses;
 pub mod payments;
 pub mod queue;
+pub mod replication;
 pub mod search;
 pub mod send_limits;
 pub mod sign_ups;
 pub mod spend_log;
 mod sql;
+pub mod storage_rounds;
 pub mod submissions;
 pub mod system;
 pub mod tasks;
@@ -62,6 +67,6 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    AnySelect, Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, Select, StatementCounts,
-    SystemTx, ToJson, Topic, Traffic, Tx, Wake, wait_for_wake,
+    AnySelect, Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, PoolFigures, PostgresLocation,
+    Row, Select, StatementCounts, SystemTx, ToJson, Topic, Traffic, Tx, Wake, is_postgres_url, wait_for_wake,
 };

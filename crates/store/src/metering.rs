@@ -339,7 +339,7 @@ async fn fold_ledger(
             update_lost(tx, other, advance).await?;
         }
     }
-    if has_live_others { sum_ledger(tx, pool.period_start).await } else { Ok(0) }
+    if has_live_others { sum_ledger_of_others(tx, node, pool.period_start).await } else { Ok(0) }
 }
 
 /// Records the state of a lost node's advance, in case the node returns.
@@ -350,11 +350,12 @@ async fn update_lost(tx: &mut Tx, node: &str, advance: &Advance) -> Result<()> {
     Ok(())
 }
 
-/// The sum of the ledger for a period.
-async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
+/// What other nodes have in the ledger for a period. The node's own entries were folded, and those that were committed
+/// since are none of what the others still have.
+async fn sum_ledger_of_others(tx: &mut Tx, node: &str, period_start: Timestamp) -> Result<i64> {
     let sql = "SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM credit_ledger
-        WHERE workspace_id = $1 AND period_start = $2";
-    let found = tx.one(sql, &[period_start.into()]).await?;
+        WHERE workspace_id = $1 AND period_start = $2 AND node_id <> $3";
+    let found = tx.one(sql, &[period_start.into(), node.into()]).await?;
     Ok(found.map_or(0, |(sum,)| sum))
 }
 

@@ -3,13 +3,18 @@
 //! A migration is one SQL text in PostgreSQL's types. For SQLite the types are translated; for PostgreSQL the lines
 //! `-- postgres: secure TABLE…` enable row-level security on tenant tables. Statements for one engine only follow `--
 //! only sqlite: ` or `-- only postgres: `.
+//!
+//! While nodes are upgraded one after the other, older programs meet a newer schema. A migration that they can live with
+//! says so in a line `-- usable since: N`: programs that know the schema up to N may go on, and be started again. An index
+//! in a line `-- index: CREATE INDEX …;` is part of a new store, and built in the background in one that is in use.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use sha2::{Digest, Sha256};
 
 use crate::{
     Db, SystemTx,
+    concurrent_indexes::{self, ConcurrentIndex},
     error::{Error, Result},
 };
 
@@ -108,10 +113,35 @@ const MIGRATIONS: &[Migration] = &[
         name: "keyed look-ups",
         sql: include_str!("../migrations/0032_keyed_look_ups.sql"),
     },
+    Migration { version: 33, name: "nodes", sql: include_str!("../migrations/0033_nodes.sql") },
+    Migration {
+        version: 34,
+        name: "storage rounds",
+        sql: include_str!("../migrations/0034_storage_rounds.sql"),
+    },
+    Migration { version: 35, name: "blob names", sql: include_str!("../migrations/0035_blob_names.sql") },
+    Migration { version: 36, name: "node figures", sql: include_str!("../migrations/0036_node_figures.sql") },
 ];
 
-/// Any number that nothing else in the database uses.
-const POSTGRES_LOCK: &str = "SELECT pg_advisory_xact_lock(4702111234474983745)";
+/// A migration may take as long as it takes. The lock is any number that nothing else in the database uses.
+const POSTGRES_LOCK: &str =
+    "SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(4702111234474983745)";
+/// How often a migration is tried that ends in a deadlock.
+const MAX_ATTEMPTS: u32 = 10;
+/// The newest schema whose programs know only the table `schema_migration`, and refuse a store in which it has a version
+/// that they do not know. Later migrations are in the table `migration`, and in the former only if those programs cannot
+/// live with them.
+const LAST_OF_FIRST_HISTORY: i64 = 32;
+/// Begins the line of a migration that says from which schema on programs can live with it.
+const USABLE_SINCE: &str = "-- usable since: ";
+
+impl Migration {
+    /// The oldest schema whose programs can use the store after this migration.
+    fn usable_since(&self) -> i64 {
+        let line = self.sql.lines().find_map(|line| line.strip_prefix(USABLE_SINCE));
+        line.and_then(|number| number.trim().parse().ok()).unwrap_or(self.version)
+    }
+}
 
 impl Db {
     /// Brings the schema up to this binary's version. Several nodes may call it at once.
@@ -121,12 +151,29 @@ impl Db {
 
     /// Brings the schema up to an older version, to restore a backup of it.
     pub async fn migrate_to(&self, version: i64, now: model::Timestamp) -> Result<()> {
-        self.system_write(async move |tx| apply(tx, version, now).await).await
+        let mut attempt = 1;
+        loop {
+            let migrated = self.system_write(async move |tx| apply(tx, version, now).await).await;
+            match migrated {
+                // Other nodes use several of the tables that it locks, perhaps in another order.
+                Err(error) if error.is_deadlock() && attempt < MAX_ATTEMPTS => {
+                    tracing::warn!(%error, attempt, "migration interrupted by a deadlock; retrying");
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
     }
 
     /// The version of the schema that this program works with.
     pub fn newest_schema() -> i64 {
         MIGRATIONS.last().map_or(0, |migration| migration.version)
+    }
+
+    /// The indexes of migrations that are built while their tables are in use.
+    pub fn concurrent_indexes() -> Vec<ConcurrentIndex> {
+        let lines = MIGRATIONS.iter().flat_map(|migration| migration.sql.lines());
+        lines.filter_map(ConcurrentIndex::of_line).collect()
     }
 
     /// The version of the schema in the store; 0 when there is none yet.
@@ -138,13 +185,23 @@ impl Db {
 impl SystemTx {
     /// The version of the schema that this transaction sees; 0 when there is none yet.
     pub(crate) async fn schema_version(&mut self) -> Result<i64> {
-        if !self.tables().await?.iter().any(|table| table == "schema_migration") {
-            return Ok(0);
-        }
-        let found: Option<(Option<i64>,)> =
-            self.one("SELECT max(version) FROM schema_migration", &[]).await?;
-        Ok(found.and_then(|(version,)| version).unwrap_or(0))
+        Ok(history(self).await?.last().map_or(0, |(version, _)| *version))
     }
+}
+
+/// The versions of the store with the checksums of their migrations, in order.
+async fn history(tx: &mut SystemTx) -> Result<Vec<(i64, String)>> {
+    let tables = tx.tables().await?;
+    let has = |name: &str| tables.iter().any(|table| table == name);
+    let sql = match (has("schema_migration"), has("migration")) {
+        (false, _) => return Ok(Vec::new()),
+        (true, false) => "SELECT version, checksum FROM schema_migration ORDER BY version",
+        (true, true) => {
+            "SELECT version, checksum FROM schema_migration UNION SELECT version, checksum FROM migration
+             ORDER BY version"
+        }
+    };
+    tx.all(sql, &[]).await
 }
 
 async fn apply(tx: &mut SystemTx, up_to: i64, now: model::Timestamp) -> Result<()> {
@@ -154,17 +211,11 @@ async fn apply(tx: &mut SystemTx, up_to: i64, now: model::Timestamp) -> Result<(
     let table = "CREATE TABLE IF NOT EXISTS schema_migration (
         version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL
     );";
-    let table = translate(tx, table);
+    let table = translate(tx, table, true);
     tx.batch(&table).await?;
-    let applied: Vec<(i64, String)> =
-        tx.all("SELECT version, checksum FROM schema_migration ORDER BY version", &[]).await?;
-    let newest = Db::newest_schema();
-    if let Some((version, _)) = applied.last()
-        && *version > newest
-    {
-        return Err(Error::Unavailable(format!(
-            "the store has schema version {version}, this program knows up to {newest}: run a newer program"
-        ).into()));
+    let applied = history(tx).await?;
+    if let Some((version, _)) = applied.last() {
+        require_usable(tx, *version).await?;
     }
     for migration in MIGRATIONS.iter().filter(|migration| migration.version <= up_to) {
         let checksum = checksum(migration.sql);
@@ -176,25 +227,78 @@ async fn apply(tx: &mut SystemTx, up_to: i64, now: model::Timestamp) -> Result<(
                         .into(),
                 ));
             }
-            None => run(tx, migration, &checksum, now).await?,
+            None => {
+                let sql = translate(tx, migration.sql, applied.is_empty());
+                tx.batch(&sql).await?;
+                record(tx, migration, &checksum, now).await?;
+            }
         }
     }
     Ok(())
 }
 
-async fn run(tx: &mut SystemTx, migration: &Migration, checksum: &str, now: model::Timestamp) -> Result<()> {
-    let sql = translate(tx, migration.sql);
-    tx.batch(&sql).await?;
-    tx.run(
-        "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)",
-        &[migration.version.into(), migration.name.into(), checksum.into(), now.into()],
-    )
-    .await?;
+/// Refuses a store whose schema a newer program has changed so that this one cannot use it.
+async fn require_usable(tx: &mut SystemTx, version: i64) -> Result<()> {
+    let newest = Db::newest_schema();
+    if version <= newest {
+        return Ok(());
+    }
+    let sql = "SELECT max(coalesce(usable_since, version)) FROM
+            (SELECT version FROM schema_migration UNION SELECT version FROM migration) AS all_versions
+        LEFT JOIN migration USING (version) WHERE version > $1";
+    let found: Option<(Option<i64>,)> = tx.one(sql, &[newest.into()]).await?;
+    let since = found.and_then(|(since,)| since).unwrap_or(version);
+    if since <= newest {
+        tracing::info!(version, newest, "the store has a newer schema that this program can use");
+        return Ok(());
+    }
+    Err(Error::Unavailable(
+        format!(
+            "the store has schema version {version}, this program knows up to {newest}: run a newer program"
+        )
+        .into(),
+    ))
+}
+
+async fn record(
+    tx: &mut SystemTx,
+    migration: &Migration,
+    checksum: &str,
+    now: model::Timestamp,
+) -> Result<()> {
+    let (version, since) = (migration.version, migration.usable_since());
+    let values = [version.into(), migration.name.into(), checksum.into(), now.into()];
+    if version <= LAST_OF_FIRST_HISTORY {
+        let sql =
+            "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)";
+        tx.run(sql, &values).await?;
+        return Ok(());
+    }
+    let sql = "INSERT INTO migration (version, name, checksum, applied_at, usable_since)
+        VALUES ($1, $2, $3, $4, $5)";
+    tx.run(sql, &[&values[..], &[since.into()]].concat()).await?;
+    if since > LAST_OF_FIRST_HISTORY {
+        refuse_first_history(tx, version).await?;
+    }
     Ok(())
 }
 
-fn translate(tx: &SystemTx, sql: &str) -> String {
-    if tx.is_postgres() { for_postgres(sql) } else { for_sqlite(sql) }
+/// Makes programs that know only the first history refuse the store, because of this migration.
+pub(crate) async fn refuse_first_history(tx: &mut SystemTx, version: i64) -> Result<()> {
+    let sql = "INSERT INTO schema_migration (version, name, checksum, applied_at)
+        SELECT version, name, checksum, applied_at FROM migration WHERE version = $1";
+    tx.run(sql, &[version.into()]).await?;
+    Ok(())
+}
+
+/// The statements for the engine. Where nothing is stored yet, and in SQLite, whose writer is one, indexes are built at once.
+fn translate(tx: &SystemTx, sql: &str, is_new: bool) -> String {
+    let with_indexes = if is_new || !tx.is_postgres() {
+        Cow::Owned(sql.replace(concurrent_indexes::PREFIX, ""))
+    } else {
+        Cow::Borrowed(sql)
+    };
+    if tx.is_postgres() { for_postgres(&with_indexes) } else { for_sqlite(&with_indexes) }
 }
 
 fn for_sqlite(sql: &str) -> String {
@@ -230,4 +334,16 @@ fn checksum(sql: &str) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_about_an_index_can_be_read() {
+        let lines = MIGRATIONS.iter().flat_map(|migration| migration.sql.lines());
+        let marked = lines.filter(|line| line.starts_with(concurrent_indexes::PREFIX)).count();
+        assert_eq!(Db::concurrent_indexes().len(), marked);
+    }
 }

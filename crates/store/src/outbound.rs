@@ -96,21 +96,45 @@ columns!(DeliveryRecord {
 
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
-    insert_all(tx, &[(mail, recipients)]).await
+    insert_all(tx, &[NewOutbound { mail, recipients, claim: None }]).await
+}
+
+/// A message to be queued.
+#[derive(Clone, Copy, Debug)]
+pub struct NewOutbound<'a> {
+    /// The message.
+    pub mail: &'a OutboundRecord,
+    /// Its recipients.
+    pub recipients: &'a [DeliveryRecord],
+    /// The node that delivers it at once, if one does, and until when the node has claimed its pending recipients.
+    pub claim: Option<(&'a str, Timestamp)>,
+}
+
+impl NewOutbound<'_> {
+    fn deliveries(&self) -> impl Iterator<Item = Insert<'_>> {
+        self.recipients.iter().map(|one| {
+            let claim = self.claim.filter(|_| one.state == RecipientState::Queued);
+            Insert::into("delivery")
+                .column("outbound_id", &*self.mail.id)
+                .record(one)
+                .column("claimed_by", claim.map(|(node, _)| node))
+                .column("claimed_until", claim.map(|(_, until)| until))
+        })
+    }
+
+    /// Whether a worker has to look at it.
+    fn waits(&self) -> bool {
+        let is_pending = self.recipients.iter().any(|one| one.state == RecipientState::Queued);
+        self.mail.report == ReportState::Due || (is_pending && self.claim.is_none())
+    }
 }
 
 /// The same for several messages.
-pub async fn insert_all(tx: &mut Tx, messages: &[(&OutboundRecord, &[DeliveryRecord])]) -> Result<()> {
-    let rows = messages.iter().map(|(mail, _)| Insert::into("outbound").record(*mail)).collect();
+pub async fn insert_all(tx: &mut Tx, messages: &[NewOutbound<'_>]) -> Result<()> {
+    let rows = messages.iter().map(|one| Insert::into("outbound").record(one.mail)).collect();
     Insert::pipeline_all(tx, rows).await?;
-    let recipients = messages.iter().flat_map(|(mail, recipients)| {
-        recipients.iter().map(|one| Insert::into("delivery").column("outbound_id", &*mail.id).record(one))
-    });
-    Insert::pipeline_all(tx, recipients.collect()).await?;
-    let waits = |(mail, recipients): &(&OutboundRecord, &[DeliveryRecord])| {
-        mail.report == ReportState::Due || recipients.iter().any(|one| one.state == RecipientState::Queued)
-    };
-    if messages.iter().any(waits) {
+    Insert::pipeline_all(tx, messages.iter().flat_map(NewOutbound::deliveries).collect()).await?;
+    if messages.iter().any(NewOutbound::waits) {
         tx.wake(Topic::Queue, None);
     }
     Ok(())

@@ -182,6 +182,15 @@ pub async fn claimed_by(tx: &mut SystemTx, node: &str) -> Result<Vec<ClaimedDeli
     .await
 }
 
+/// The destinations that a node has claimed records of at this moment.
+pub async fn claimed_destinations(tx: &mut SystemTx, now: Timestamp) -> Result<HashSet<String>> {
+    // With DISTINCT, SQLite would go through the destinations instead of the claims.
+    let sql = "SELECT destination FROM delivery
+         WHERE claimed_by > '' AND state = 'queued' AND claimed_until > $1";
+    let found: Vec<(String,)> = tx.all(sql, &[now.into()]).await?;
+    Ok(found.into_iter().map(|(name,)| name).collect())
+}
+
 /// Releases the claims of all other nodes, for a store with a single node.
 pub async fn release_all_but(tx: &mut SystemTx, node: &str) -> Result<()> {
     tx.run(

@@ -98,7 +98,8 @@ pub async fn store_clock(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
 pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     let sql =
         "SELECT max(at) FROM (SELECT max(at) AS at FROM audit UNION ALL SELECT max(created_at) FROM account
-               UNION ALL SELECT max(applied_at) FROM schema_migration) AS times";
+               UNION ALL SELECT max(applied_at) FROM schema_migration
+               UNION ALL SELECT max(applied_at) FROM migration) AS times";
     let found: Option<(Option<Timestamp>,)> = tx.one(sql, &[]).await?;
     Ok(found.and_then(|(at,)| at))
 }

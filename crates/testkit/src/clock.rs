@@ -1,4 +1,4 @@
-//! A clock that only the test moves.
+//! A clock that only the test moves, or that runs like a machine's and is off.
 
 use std::sync::{
     Arc,
@@ -6,30 +6,46 @@ use std::sync::{
 };
 
 use model::Timestamp;
-use operations::ports;
+use operations::ports::{self, SystemClock};
 
-/// A clock that only the test moves.
+/// A clock that only the test moves, unless it is a machine's.
 #[derive(Clone)]
-pub struct Clock(Arc<AtomicI64>);
+pub struct Clock {
+    /// Its time; of a machine's clock, how far it is ahead.
+    micros: Arc<AtomicI64>,
+    runs: bool,
+}
 
 impl Clock {
     /// A clock at the time where every test starts.
     pub(crate) fn start() -> Self {
-        let clock = Self(Arc::new(AtomicI64::new(0)));
+        let clock = Self { micros: Arc::default(), runs: false };
         clock.set("2026-07-14T09:00:00Z");
         clock
     }
+    /// A machine's clock, which runs, and is so many seconds ahead of the right time.
+    pub(crate) fn of_machine(ahead: i64) -> Self {
+        let clock = Self { micros: Arc::default(), runs: true };
+        clock.advance(ahead);
+        clock
+    }
+    /// Whether it is a machine's, so that a node with it follows the database's.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        self.runs
+    }
     /// Advances the clock.
     pub fn advance(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+        self.micros.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }
     /// Sets the clock.
     pub fn set(&self, to: &str) {
-        self.0.store(to.parse::<Timestamp>().unwrap().as_micros(), Ordering::SeqCst);
+        assert!(!self.runs, "a machine's clock can only be advanced");
+        self.micros.store(to.parse::<Timestamp>().unwrap().as_micros(), Ordering::SeqCst);
     }
     /// Its time.
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+        let right = if self.runs { ports::Clock::now(&SystemClock).as_micros() } else { 0 };
+        Timestamp::from_micros(right + self.micros.load(Ordering::SeqCst))
     }
 }
 

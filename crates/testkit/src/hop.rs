@@ -20,6 +20,8 @@ struct State {
     answers: HashMap<String, VecDeque<HandoverOutcome>>,
     slow: HashMap<String, Duration>,
     gate: Option<Arc<Semaphore>>,
+    /// Messages that wait for a permit.
+    waiting: usize,
     panics: HashMap<String, u32>,
 }
 
@@ -43,6 +45,11 @@ impl Hop {
     /// Accepts each message only with a permit of a semaphore.
     pub fn gated_by(&self, gate: Arc<Semaphore>) {
         self.0.lock().unwrap().gate = Some(gate);
+    }
+
+    /// Messages that wait for a permit.
+    pub fn waiting(&self) -> usize {
+        self.0.lock().unwrap().waiting
     }
 
     /// All messages so far, whatever the outcome.
@@ -71,7 +78,9 @@ impl NextHop for Hop {
             }
             let gate = self.0.lock().unwrap().gate.clone();
             if let Some(gate) = gate {
+                self.0.lock().unwrap().waiting += 1;
                 gate.acquire().await.unwrap().forget();
+                self.0.lock().unwrap().waiting -= 1;
             }
             let wanted = handover.recipients.iter().any(|recipient| self.should_panic(recipient));
             assert!(!wanted, "a test made this handover panic");

@@ -43,6 +43,8 @@ pub struct ServerOptions {
     pub webhooks_allow_private: bool,
     /// Timeout of a webhook.
     pub webhook_time_limit: Duration,
+    /// The bucket of the blobs, as in the configuration; `None` for a folder.
+    pub bucket: Option<String>,
     /// How mail is sent.
     pub outbound: Outbound,
     /// The next hop for other servers.
@@ -94,6 +96,7 @@ impl Default for ServerOptions {
             dns_servers: Vec::new(),
             webhooks_allow_private: false,
             webhook_time_limit: Duration::from_secs(10),
+            bucket: None,
             outbound: Outbound::new(OutboundMode::Local),
             next_hop: None,
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },

@@ -5,10 +5,42 @@ use std::{
     time::Duration,
 };
 
+use store::PostgresLocation;
+
 /// The URL of the server.
 pub(crate) fn server_url() -> String {
     std::env::var("AGENT_MAILBOX_TEST_POSTGRES")
         .expect("AGENT_MAILBOX_TEST_POSTGRES is not set: run the tests with ./scripts/test or `scripts/postgres cargo nextest run`")
+}
+
+/// A database of the server as nodes use it: through a pooler, if all tests are to do that.
+pub(crate) fn location(database: &str) -> PostgresLocation {
+    if std::env::var("AGENT_MAILBOX_TEST_THROUGH_POOLER").is_ok_and(|through| through == "1") {
+        return location_behind_pooler(database);
+    }
+    PostgresLocation::new(url_of(&server_url(), database))
+}
+
+/// A database of the server behind the pooler of `scripts/pgbouncer`.
+pub(crate) fn location_behind_pooler(database: &str) -> PostgresLocation {
+    let pooler = std::env::var("AGENT_MAILBOX_TEST_POOLER").expect(
+        "AGENT_MAILBOX_TEST_POOLER is not set: run the tests with ./scripts/test or \
+         `scripts/postgres scripts/pgbouncer cargo nextest run`",
+    );
+    let prepares =
+        std::env::var("AGENT_MAILBOX_TEST_POOLER_PREPARES").is_ok_and(|prepares| prepares == "true");
+    PostgresLocation {
+        listen_url: Some(url_of(&server_url(), database)),
+        prepared_statements: prepares,
+        ..PostgresLocation::new(url_of(&pooler, database))
+    }
+}
+
+fn url_of(server: &str, database: &str) -> String {
+    let mut url: url::Url = server.parse().unwrap();
+    url.set_path(database);
+    url.set_query(Some("sslmode=disable"));
+    url.into()
 }
 
 /// Copies a database without connections, and returns the copy's name.

@@ -1,6 +1,7 @@
 //! A whole service in the test's process.
 
 use std::{
+    collections::BTreeMap,
     pin::Pin,
     sync::{
         Arc, OnceLock,
@@ -18,7 +19,7 @@ use adapters::{
 use mail::dns::Dns;
 use model::{EmailId, Plan, Role, WorkspaceId, emails::InboundProvider};
 use operations::{
-    App, AppParts, Scanning, Settings, admin,
+    App, AppParts, DatabaseClock, Scanning, Settings, admin,
     inbound::{self, Arrival, Refusal},
     knowledge, memory, ports,
     supervisor::RestartPolicy,
@@ -52,6 +53,21 @@ fn language_model(
 /// The client of a facilitator that settles payments.
 fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn ports::Facilitator> {
     Box::new(HttpFacilitator::new(url, http::HeaderMap::new(), time_limit))
+}
+
+/// The bucket, or a folder beside the database.
+async fn open_blobs(store: &TestStore, bucket: Option<&str>) -> Blobs {
+    let place = match bucket {
+        Some(bucket) => BlobLocation::parse(bucket, &BTreeMap::new()).unwrap(),
+        None => BlobLocation::Directory(store.folder.path().join("blobs")),
+    };
+    Blobs::open(&place).await.unwrap()
+}
+
+/// The clock that a node goes by.
+async fn clock_of_node(db: &Db, clock: &Clock) -> Arc<dyn ports::Clock> {
+    let own = Arc::new(clock.clone());
+    if clock.is_of_machine() { DatabaseClock::start(db, own).await.unwrap() } else { own }
 }
 
 /// The service, with or without background work.
@@ -108,12 +124,28 @@ impl Server {
         Self::open(self.store.clone(), self.clock.clone(), options).await
     }
 
+    /// A service on PostgreSQL, on a machine whose clock runs and is so many seconds ahead of the right time.
+    pub async fn on_machine(ahead: i64, options: ServerOptions) -> Self {
+        let store = Arc::new(template::new_store(Engine::Postgres).await);
+        Self::open(store, Clock::of_machine(ahead), options).await
+    }
+
+    /// A second node on the same store, on such a machine.
+    pub async fn another_machine(&self, ahead: i64, options: ServerOptions) -> Self {
+        Self::open(self.store.clone(), Clock::of_machine(ahead), options).await
+    }
+
     /// The service after its process was killed and restarted. Callers of the former one must be dropped, since
     /// they keep it alive.
     pub async fn kill_and_start(self, options: ServerOptions) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
         drop(self);
         Self::open(store, clock, options).await
+    }
+
+    /// The location of the store behind the pooler of `scripts/pgbouncer`.
+    pub fn location_behind_pooler(&self) -> store::DatabaseLocation {
+        store::DatabaseLocation::Postgres(self.store.behind_pooler())
     }
 
     /// The location of the store.
@@ -145,7 +177,7 @@ impl Server {
         let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().try_init();
         let db = Db::open(&store.location).await.unwrap();
         db.migrate(clock.now()).await.unwrap();
-        let blobs = Blobs::open(&BlobLocation::Directory(store.folder.path().join("blobs"))).await.unwrap();
+        let blobs = open_blobs(&store, options.bucket.as_deref()).await;
         let master_key = MasterKey::load_or_create(&store.folder.path().join("master.key")).unwrap();
         let settings = Settings {
             plans: options.plans,
@@ -158,7 +190,7 @@ impl Server {
             mailbox_grace_seconds: options.mailbox_grace_seconds,
             affiliate_percent: 20,
             currency: "USD".to_owned(),
-            blob_provider: "local".to_owned(),
+            blob_provider: if options.bucket.is_some() { "s3" } else { "local" }.to_owned(),
             blob_bucket: "blobs".to_owned(),
             anonymous_rpm: options.anonymous_rpm,
             hostname: "mx.agents.test".to_owned(),
@@ -178,10 +210,10 @@ impl Server {
         let broken = Arc::new(AtomicBool::new(false));
         let entropy = Box::new(SeededEntropy::new(store.seed(options.seed), broken.clone()));
         let parts = AppParts {
+            clock: clock_of_node(&db, &clock).await,
             db,
             blobs,
             master_key,
-            clock: Arc::new(clock.clone()),
             entropy,
             settings,
             scanning: Scanning::new(options.blocklists, options.clamd),

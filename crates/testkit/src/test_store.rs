@@ -57,11 +57,13 @@ impl TestStore {
 
     /// A PostgreSQL database, with a folder for everything else.
     pub(crate) fn in_database(folder: tempfile::TempDir, name: String) -> Self {
-        let mut url: url::Url = postgres::server_url().parse().unwrap();
-        url.set_path(&name);
-        url.set_query(Some("sslmode=disable"));
-        let location = DatabaseLocation::Postgres(url.to_string());
+        let location = DatabaseLocation::Postgres(postgres::location(&name));
         Self { folder, location, database: Some(name), starts: AtomicU64::new(0) }
+    }
+
+    /// Its database behind the pooler of `scripts/pgbouncer`.
+    pub(crate) fn behind_pooler(&self) -> store::PostgresLocation {
+        postgres::location_behind_pooler(self.database.as_deref().expect("it is on PostgreSQL"))
     }
 
     /// The seed of the next node's random numbers: no two nodes of a store may share one.

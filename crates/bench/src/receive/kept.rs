@@ -4,7 +4,13 @@
 //! turn the service is paused: what it puts off, above all embedding messages for memory, would slow Postfix down, and
 //! is part of its own turns.
 
-use std::{cell::Cell, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    cell::Cell,
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     client::Sending,
@@ -27,26 +33,52 @@ struct Case {
     target: Target,
     /// The row about the service's CPU time.
     cpu: Option<&'static str>,
+    /// Whether Postfix delivers the messages too, as the service does, and does not only queue them.
+    delivers: bool,
 }
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 6] = [
     Case {
         sessions: 1,
         what: "real mix over 1 kept session : Postfix",
         target: Target::AtLeast(1.2),
         cpu: None,
+        delivers: false,
     },
     Case {
         sessions: 16,
         what: "real mix over 16 kept sessions : Postfix",
         target: Target::AtLeast(1.5),
         cpu: Some("CPU time of a message, real mix over 16 kept sessions : 1 ms"),
+        delivers: false,
     },
     Case {
         sessions: 64,
         what: "real mix over 64 kept sessions : Postfix",
         target: Target::AtLeast(2.0),
         cpu: None,
+        delivers: false,
+    },
+    Case {
+        sessions: 1,
+        what: "real mix over 1 kept session : Postfix to a Maildir",
+        target: Target::AtLeast(1.2),
+        cpu: None,
+        delivers: true,
+    },
+    Case {
+        sessions: 16,
+        what: "real mix over 16 kept sessions : Postfix to a Maildir",
+        target: Target::AtLeast(1.5),
+        cpu: None,
+        delivers: true,
+    },
+    Case {
+        sessions: 64,
+        what: "real mix over 64 kept sessions : Postfix to a Maildir",
+        target: Target::AtLeast(2.0),
+        cpu: None,
+        delivers: true,
     },
 ];
 /// The limit of the service's CPU time for a message.
@@ -67,6 +99,8 @@ pub(super) fn is_wanted(options: &Options) -> bool {
 pub(super) struct KeptConnections<'a> {
     pub(super) program: &'a Path,
     pub(super) postfix: &'a Postfix,
+    /// One that delivers what it has queued.
+    pub(super) delivering: &'a Postfix,
     pub(super) mix: &'a Arc<Mix>,
     pub(super) options: &'a Options,
 }
@@ -79,7 +113,7 @@ impl KeptConnections<'_> {
             let receiver = Receiver::start(engine, self.program, 1).await;
             let flush = flush_note(engine);
             let sent = Cell::new(0);
-            let (own, others) = self.take_turns(case.sessions, &receiver, &sent).await;
+            let (own, others) = self.take_turns(case, &receiver, &sent).await;
             let embedding = embedding_note(&receiver, sent.get());
             receiver.finish(sent.get()).await;
             let sides = [("service", own.as_slice()), ("Postfix", others.as_slice())];
@@ -95,10 +129,12 @@ impl KeptConnections<'_> {
     /// The turns of the service and of Postfix.
     async fn take_turns(
         &self,
-        sessions: usize,
+        case: &Case,
         receiver: &Receiver,
         sent: &Cell<usize>,
     ) -> (Vec<Outcome>, Vec<Outcome>) {
+        let sessions = case.sessions;
+        let other = if case.delivers { self.delivering } else { self.postfix };
         let sent_to_postfix = Cell::new(0);
         let service = async |messages| {
             let (address, cpu) = (receiver.running.smtp, || receiver.running.cpu());
@@ -108,9 +144,15 @@ impl KeptConnections<'_> {
             outcome
         };
         let postfix = async |messages| {
-            let (address, cpu) = (self.postfix.address, || self.postfix.cpu());
-            let outcome = self.take_turn(address, sessions, messages, &sent_to_postfix, cpu).await;
-            assert_eq!(self.postfix.empty(), messages, "Postfix queued every message that it acknowledged");
+            let before = other.cpu();
+            // The CPU time comes afterwards, when all is delivered.
+            let cpu = || Duration::ZERO;
+            let outcome = self.take_turn(other.address, sessions, messages, &sent_to_postfix, cpu).await;
+            let acknowledged = Instant::now();
+            other.wait_until_stored(messages).await;
+            let outcome = outcome.with_delay(acknowledged.elapsed());
+            let outcome = outcome.with_server_cpu(other.cpu().saturating_sub(before));
+            assert_eq!(other.empty(), messages, "Postfix stored every message that it acknowledged");
             outcome
         };
         let warm_up = [service(WARM_UP).await, postfix(WARM_UP).await];

@@ -1,11 +1,16 @@
 //! Everything an operation needs: the store, clock, entropy, settings, the meter.
 
+mod blob_names;
 mod data_keys;
 mod idempotency;
 mod ids;
 mod write;
 
-use std::{path::Path, pin::Pin, sync::Arc};
+use std::{
+    path::Path,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+};
 
 use mail::{authentication::Authenticator, dns::Dns, reports::Report};
 use model::{EmailId, MailboxId, Plan, Timestamp, WorkspaceId};
@@ -15,6 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::core::{
     arriving::Arriving,
+    clock::MAX_CLOCK_SKEW,
     error::Result,
     ledger::Ledger,
     metering::Meter,
@@ -35,9 +41,20 @@ use crate::core::{
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
+/// What becomes known while the process runs, and does not change then.
+#[derive(Default)]
+struct Known {
+    /// Since when all new objects of a bucket have names of their own.
+    fresh_names_since: OnceLock<Timestamp>,
+    bot_name: tokio::sync::OnceCell<String>,
+    /// Where this process answers HTTP.
+    address: OnceLock<String>,
+}
+
 struct Parts {
     db: Db,
     blobs: Blobs,
+    known: Known,
     master_key: MasterKey,
     clock: Arc<dyn Clock>,
     entropy: Box<dyn Entropy>,
@@ -69,7 +86,6 @@ struct Parts {
     embedder: Option<Arc<dyn Embedder>>,
     indexes: Indexes,
     bot: Option<Box<dyn BotApi>>,
-    bot_name: tokio::sync::OnceCell<String>,
     node: String,
     supervisor: Arc<Supervisor>,
     hooks: Hooks,
@@ -154,7 +170,7 @@ pub struct AppParts {
     pub blobs: Blobs,
     /// The key that wraps the workspaces' data keys.
     pub master_key: MasterKey,
-    /// The clock.
+    /// The clock, the same for all nodes.
     pub clock: Arc<dyn Clock>,
     /// The source of random bytes.
     pub entropy: Box<dyn Entropy>,
@@ -267,6 +283,7 @@ impl App {
         Self(Arc::new(Parts {
             db,
             blobs,
+            known: Known::default(),
             challenge_key: master_key.derive("payment challenges"),
             master_key,
             clock,
@@ -298,7 +315,6 @@ impl App {
             embedder,
             indexes: Indexes::default(),
             bot,
-            bot_name: tokio::sync::OnceCell::new(),
             node,
             supervisor: Arc::new(Supervisor::new(restarts)),
             hooks,
@@ -332,6 +348,16 @@ impl App {
     /// The current time.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
+    }
+    /// The clock, the same for all nodes.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+    /// Seconds by which the clock of this machine is ahead of the database's, if that is enough to be named.
+    pub fn clock_fault(&self) -> Option<i64> {
+        let ahead = self.0.clock.machine_ahead();
+        let is_off = std::time::Duration::from_micros(ahead.unsigned_abs()) > MAX_CLOCK_SKEW;
+        is_off.then_some(ahead / 1_000_000)
     }
     /// The source of random bytes.
     pub fn entropy(&self) -> &dyn Entropy {
@@ -411,11 +437,19 @@ impl App {
     }
     /// The chat bot's name, once it is known.
     pub(crate) fn bot_name(&self) -> &tokio::sync::OnceCell<String> {
-        &self.0.bot_name
+        &self.0.known.bot_name
     }
     /// The name of this process among those that share the store.
     pub(crate) fn node(&self) -> &str {
         &self.0.node
+    }
+    /// Records where this process answers HTTP. The first call counts.
+    pub fn record_address(&self, address: String) {
+        let _ = self.0.known.address.set(address);
+    }
+    /// Where this process answers HTTP; empty when it does not.
+    pub(crate) fn address(&self) -> &str {
+        self.0.known.address.get().map_or("", String::as_str)
     }
     /// Runs the workers of this process.
     pub fn supervisor(&self) -> &Arc<Supervisor> {

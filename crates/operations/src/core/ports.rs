@@ -13,6 +13,50 @@ use url::Url;
 pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;
+    /// What the clock of this machine says, which may be wrong.
+    fn machine_now(&self) -> Timestamp {
+        self.now()
+    }
+    /// Microseconds by which the machine's clock is ahead of the one that is followed, if another one is.
+    fn machine_ahead(&self) -> i64 {
+        0
+    }
+    /// Corrects the clock, if it follows the database's.
+    fn correct(&self, _reading: &ClockReading) {}
+}
+
+/// The database's clock, and the others right before and after it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockReading {
+    /// The database's.
+    pub database: Timestamp,
+    /// The process's, before.
+    pub before: Timestamp,
+    /// The process's, after.
+    pub after: Timestamp,
+    /// The machine's, before.
+    pub machine_before: Timestamp,
+    /// The machine's, after.
+    pub machine_after: Timestamp,
+}
+
+impl ClockReading {
+    /// Microseconds by which the process's clock is certainly ahead of the database's; negative if it is behind.
+    pub fn ahead(&self) -> i64 {
+        certainly_ahead(self.database, self.before, self.after)
+    }
+
+    /// The same of the machine's clock.
+    pub fn machine_ahead(&self) -> i64 {
+        certainly_ahead(self.database, self.machine_before, self.machine_after)
+    }
+}
+
+/// Nothing is certain about the time between the question and its answer.
+fn certainly_ahead(database: Timestamp, before: Timestamp, after: Timestamp) -> i64 {
+    let (earliest, latest) = (before.min(after).as_micros(), before.max(after).as_micros());
+    let database = database.as_micros();
+    database.clamp(earliest, latest).saturating_sub(database)
 }
 
 /// The source of random bytes.

@@ -14,6 +14,7 @@ pub mod recent;
 pub mod routes;
 pub mod running_keys;
 pub mod scanning;
+pub mod send_shares;
 pub mod signing_keys;
 pub mod uuids;
 pub mod wallets;

@@ -17,6 +17,7 @@ mod quota;
 mod report;
 pub(crate) mod routing;
 mod signing;
+mod submission_claim;
 mod submission_log;
 pub(crate) mod submit;
 pub mod worker;
@@ -211,15 +212,22 @@ pub(crate) async fn finish(
 }
 
 /// The transaction, in one commit with others of the workspace if that locks nothing else.
-async fn submit(app: &App, call: &Call, submission: Submission) -> Result<SentMail> {
+async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<SentMail> {
     let (app_, now, log) = (app.clone(), call.now, submission.log.clone());
     let sent = if submission.is_plain() && !call.rehearsal {
         let (key, bytes) = (format!("send {}", call.workspace), submission.bytes());
+        let claim = submission.claim(app);
         let write = move |submissions: Vec<Arc<Submission>>| {
             let app = app_.clone();
             async move |tx: &mut SystemTx| Submission::commit_all(&submissions, tx, &app).await
         };
-        app.write_together(call, key, (Arc::new(submission), bytes), write).await?
+        let id = submission.id().clone();
+        let sent = app.write_together(call, key, (Arc::new(submission), bytes), write).await?;
+        // Another id is the stored answer of an earlier call with this idempotency key.
+        if let Some(claim) = claim.filter(|_| sent.id == id) {
+            claim.deliver();
+        }
+        sent
     } else {
         let body = async move |tx: &mut SystemTx| match submission.commit(tx, &app_).await? {
             SubmitOutcome::Submitted(sent) => Ok(sent),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use store::{
     blobs::BlobHash,
     contents::MAX_IN_ROW_BYTES,
-    knowledge::{self, DocumentWithContent},
+    knowledge::{self, DocumentWithContent, NewContent},
     vault::DataKey,
 };
 
@@ -117,8 +117,12 @@ pub async fn add(app: &App, call: &Call, input: NewDocument) -> Result<Document>
         updated_at: call.now,
     };
     let content = store_bytes(app, call, &key, &id, bytes).await?;
+    let of = app.clone();
     app.write(call, async move |tx| {
-        knowledge::insert(tx, &document, content.as_deref()).await?;
+        if let NewContent::Blob(suffix) = &content {
+            of.require_new(suffix)?;
+        }
+        knowledge::insert(tx, &document, &content).await?;
         Ok(document)
     })
     .await
@@ -160,13 +164,15 @@ async fn store_bytes(
     key: &DataKey,
     id: &DocumentId,
     bytes: Vec<u8>,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<NewContent> {
     let sealed = knowledge::seal(key, id, &bytes)?;
     if sealed.len() <= MAX_IN_ROW_BYTES {
-        return Ok(Some(sealed));
+        return Ok(NewContent::InRow(sealed));
     }
-    app.blobs().put(call.workspace.as_str(), key, &bytes).await.map_err(store::Error::from)?;
-    Ok(None)
+    let suffix = app.new_blob_suffix().await?;
+    let put = app.blobs().put_with(call.workspace.as_str(), key, &bytes, suffix.as_ref());
+    put.await.map_err(store::Error::from)?;
+    Ok(NewContent::Blob(suffix))
 }
 
 /// The bytes of a document.
@@ -177,8 +183,8 @@ async fn open(
     found: &DocumentWithContent,
 ) -> Result<Bytes> {
     let Some(sealed) = &found.content else {
-        let hash = BlobHash::parse(&found.document.sha256).map_err(store::Error::from)?;
-        return Ok(app.blobs().get(workspace.as_str(), key, &hash).await.map_err(store::Error::from)?);
+        let bytes = app.blobs().get(workspace.as_str(), key, found.blob()?).await;
+        return Ok(bytes.map_err(store::Error::from)?);
     };
     Ok(knowledge::open(key, &found.document.id, sealed)?)
 }

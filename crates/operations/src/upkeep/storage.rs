@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
     SystemTx, Tx,
-    blobs::{BlobError, BlobHash},
+    blobs::{BlobError, BlobHash, ListedBlob},
     contents::{self, ContentRecord, Part, StoredPart, Texts},
     emails, knowledge, mailboxes,
     search::{self, IndexMarker, IndexableEmail, IndexedText},
@@ -20,6 +20,8 @@ use crate::{
 
 /// Younger blobs may belong to a message that is just arriving, or to a running backup.
 const MIN_BLOB_AGE_SECONDS: i64 = 24 * 3600;
+/// How long after new names have begun in a bucket nobody puts anything under a former name any more.
+const MAX_PUT_SECONDS: i64 = 3600;
 /// Workspaces, blobs or contents per step.
 const BATCH: i64 = 100;
 /// Between two steps of merging the search index.
@@ -51,7 +53,12 @@ pub async fn scrub(app: &App) -> Result<ScrubReport> {
     }
 }
 
-async fn scrub_workspace(app: &App, workspace: &WorkspaceId, found: &mut ScrubReport) -> Result<()> {
+/// Reads back every content of a workspace.
+pub(super) async fn scrub_workspace(
+    app: &App,
+    workspace: &WorkspaceId,
+    found: &mut ScrubReport,
+) -> Result<()> {
     let mut after = String::new();
     loop {
         let from = after.clone();
@@ -95,8 +102,8 @@ async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> 
                 contents::open_safe_start(&key, &content.id, parts, &mut |_| false).map(|_| ())
             }
             Some(StoredPart::InRow(sealed)) => contents::open(&key, &content.id, part, sealed).map(|_| ()),
-            Some(StoredPart::Blob(hash)) => {
-                let checked = app.blobs().verify(workspace.as_str(), &key, hash).await;
+            Some(StoredPart::Blob(name)) => {
+                let checked = app.blobs().verify(workspace.as_str(), &key, name).await;
                 checked.map(|_| ()).map_err(store::Error::from)
             }
             None => Ok(()),
@@ -242,7 +249,6 @@ async fn index_one(app: &App, pending: &IndexMarker) -> Result<()> {
 /// Deletes blobs that no content and no document uses, except young ones. Returns how many.
 #[crate::boxed]
 pub async fn sweep_blobs(app: &App) -> Result<u64> {
-    let before = app.now().plus_seconds(-MIN_BLOB_AGE_SECONDS).as_micros();
     let (mut deleted, mut workspace) = (0, String::new());
     loop {
         let after = workspace.clone();
@@ -251,12 +257,14 @@ pub async fn sweep_blobs(app: &App) -> Result<u64> {
         let Some(last) = next.last() else { return Ok(deleted) };
         workspace = last.as_str().to_owned();
         for id in &next {
-            deleted += sweep_workspace(app, id, before).await?;
+            deleted += sweep_workspace(app, id).await?;
         }
     }
 }
 
-async fn sweep_workspace(app: &App, workspace: &WorkspaceId, before: i64) -> Result<u64> {
+/// The same in one workspace.
+pub(super) async fn sweep_workspace(app: &App, workspace: &WorkspaceId) -> Result<u64> {
+    let may_go = DeletionRule::new(app).await?;
     let (mut deleted, mut after) = (0, None);
     loop {
         let page = app
@@ -264,17 +272,17 @@ async fn sweep_workspace(app: &App, workspace: &WorkspaceId, before: i64) -> Res
             .list(workspace.as_str(), after.as_ref(), usize::try_from(BATCH).unwrap_or(100))
             .await
             .map_err(store::Error::from)?;
-        for blob in page.blobs.iter().filter(|blob| blob.modified.is_some_and(|at| at < before)) {
-            let hash = blob.hash.clone();
+        for blob in page.blobs.iter().filter(|blob| may_go.allows(blob)) {
+            let name = blob.name.clone();
             let used = app
                 .db()
                 .read(workspace, async move |tx| {
                     Ok::<_, store::Error>(
-                        contents::uses_blob(tx, &hash).await? || knowledge::uses_blob(tx, &hash).await?,
+                        contents::uses_blob(tx, &name).await? || knowledge::uses_blob(tx, &name).await?,
                     )
                 })
                 .await?;
-            if !used && remove(app, workspace, &blob.hash, before).await? {
+            if !used && remove(app, workspace, blob, may_go.before).await? {
                 deleted += 1;
             }
         }
@@ -285,9 +293,31 @@ async fn sweep_workspace(app: &App, workspace: &WorkspaceId, before: i64) -> Res
     }
 }
 
+/// Which unused blobs may be deleted. What this says once of a name must hold for ever: the deletion may come late.
+struct DeletionRule {
+    before: i64,
+    /// Whether names without a suffix are not given to anything any more, or a folder spares what is written again.
+    unsuffixed: bool,
+}
+
+impl DeletionRule {
+    async fn new(app: &App) -> Result<Self> {
+        let now = app.now();
+        let unsuffixed = !app.blobs().is_bucket()
+            || app.fresh_names_since().await?.is_some_and(|since| since.plus_seconds(MAX_PUT_SECONDS) < now);
+        Ok(Self { before: now.plus_seconds(-MIN_BLOB_AGE_SECONDS).as_micros(), unsuffixed })
+    }
+
+    /// A blob is old by the clock of the bucket and by that of the node that put it: one of them may be wrong.
+    fn allows(&self, blob: &ListedBlob) -> bool {
+        blob.modified.is_some_and(|at| at < self.before)
+            && blob.name.suffix.as_ref().map_or(self.unsuffixed, |suffix| suffix.made_at() < self.before)
+    }
+}
+
 /// Deletes a blob, unless it was renewed since it was listed: then a new message is about to use it.
-async fn remove(app: &App, workspace: &WorkspaceId, hash: &BlobHash, before: i64) -> Result<bool> {
-    match app.blobs().delete_older(workspace.as_str(), hash, before).await {
+async fn remove(app: &App, workspace: &WorkspaceId, blob: &ListedBlob, before: i64) -> Result<bool> {
+    match app.blobs().delete_older(workspace.as_str(), &blob.name, before).await {
         Ok(deleted) => Ok(deleted),
         Err(BlobError::Missing { .. }) => Ok(false),
         Err(error) => Err(store::Error::from(error).into()),

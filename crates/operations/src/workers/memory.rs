@@ -64,7 +64,7 @@ pub(super) fn is_on(app: &App) -> bool {
 
 /// Indexes mail for memory.
 pub(super) async fn index_mail(app: App) {
-    let mut wakes = app.db().listen(Topic::Event);
+    let mut wakes = app.db().listen_for_work(Topic::Event);
     let mut pending = PendingMailboxes { all: true, ..PendingMailboxes::default() };
     let mut checked = Instant::now();
     loop {

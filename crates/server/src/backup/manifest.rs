@@ -73,7 +73,8 @@ pub struct BlobLine {
     /// Its space.
     pub space: String,
     /// Its name.
-    pub hash: String,
+    #[serde(rename = "hash")]
+    pub name: String,
     /// The SHA-256 of its stored bytes.
     pub sha256: String,
 }

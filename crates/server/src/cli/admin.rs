@@ -28,6 +28,8 @@ pub enum Admin {
     /// Show payments of the keyless API
     #[command(subcommand)]
     Payments(Payments),
+    /// List the nodes of a service on PostgreSQL, their work, connections and lag, and what is wrong with them
+    Nodes,
     /// Show what happened to a message: where it arrived, and each delivery attempt
     #[command(after_help = help::TRACE)]
     Trace {

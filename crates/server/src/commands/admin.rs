@@ -54,6 +54,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         }
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
         Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
+        Admin::Nodes => super::nodes::run(&open::attach(&config).await?).await?,
         Admin::Trace { id } => super::trace::run(&config, &id).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 mod checks;
 mod listeners;
+mod nodes;
 mod report;
 
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ mod documents;
 mod import;
 pub mod invocation;
 mod mcp;
+mod nodes;
 mod probe;
 mod progress;
 mod runtime;

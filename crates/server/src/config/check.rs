@@ -8,10 +8,16 @@ mod proxies;
 mod telegram;
 mod telemetry;
 
-use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use mail::scan::clamd::ClamdError;
 use model::{Plans, sending::OutboundMode};
+use store::{DatabaseLocation, PostgresLocation};
 use toml::{Table, Value};
 use url::Url;
 
@@ -49,7 +55,7 @@ impl<'a> Reader<'a> {
         let console = self.console();
         let smtp = self.smtp(sources);
         let inbound = self.inbound(sources);
-        let database = self.parsed("database.url", |url| locations::database(url, &data_dir));
+        let database = self.database(&data_dir);
         let blobs = self.parsed("blobs.url", |url| locations::blobs(url, &data_dir, sources));
         let master_key = self.parsed("vault.master_key", |text| locations::master_key(text, &data_dir));
         let outbound = self.outbound();
@@ -94,6 +100,35 @@ impl<'a> Reader<'a> {
             telemetry,
             plans: plans?,
             data_dir,
+        })
+    }
+
+    fn database(&mut self, data_dir: &Path) -> Option<DatabaseLocation> {
+        let location = self.parsed("database.url", |url| locations::database(url, data_dir));
+        let listen_url = self.optional("database.listen_url", locations::postgres_url);
+        let pool = self.number("database.pool", 2..=1000);
+        let prepared_statements = self.flag("database.prepared_statements");
+        if let Some(DatabaseLocation::Sqlite(_)) = location
+            && listen_url.is_some()
+        {
+            self.complain(
+                "database.listen_url",
+                "needs database.url, the same PostgreSQL server behind a pooler",
+            );
+        }
+        if !prepared_statements && listen_url.is_none() {
+            let message =
+                "only a pooler needs false: then set database.listen_url, the server without the pooler";
+            self.complain("database.prepared_statements", message);
+        }
+        Some(match location? {
+            DatabaseLocation::Postgres(server) => DatabaseLocation::Postgres(PostgresLocation {
+                listen_url,
+                pool: usize::try_from(pool).unwrap_or(PostgresLocation::DEFAULT_POOL),
+                prepared_statements,
+                ..server
+            }),
+            sqlite @ DatabaseLocation::Sqlite(_) => sqlite,
         })
     }
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use store::{
-    DatabaseLocation,
+    DatabaseLocation, PostgresLocation,
     blobs::BlobLocation,
+    is_postgres_url,
     vault::{MasterKey, VaultError},
 };
 
@@ -14,10 +15,15 @@ pub(super) fn database(url: &str, data_dir: &Path) -> Result<DatabaseLocation, S
     if url.is_empty() {
         return Ok(DatabaseLocation::Sqlite(data_dir.join("agent-mailbox.db")));
     }
-    DatabaseLocation::postgres(url).ok_or_else(|| {
-        "expected postgres://user:password@host/name; in the password, write special characters as %XX"
-            .to_owned()
-    })
+    let url = postgres_url(url)?;
+    Ok(DatabaseLocation::Postgres(PostgresLocation::new(url)))
+}
+
+/// A PostgreSQL server's URL.
+pub(super) fn postgres_url(text: &str) -> Result<String, String> {
+    let hint =
+        "expected postgres://user:password@host/name; in the password, write special characters as %XX";
+    if is_postgres_url(text) { Ok(text.to_owned()) } else { Err(hint.to_owned()) }
 }
 
 pub(super) fn blobs(url: &str, data_dir: &Path, sources: &Sources) -> Result<BlobLocation, String> {

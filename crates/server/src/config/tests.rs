@@ -186,6 +186,32 @@ fn a_variable_has_the_type_of_its_option() {
     assert!(matches!(config.database, DatabaseLocation::Postgres(_)));
 }
 
+#[test]
+fn a_pooler_is_in_front_of_a_server() {
+    let (_folder, sources) = file(
+        "[database]\nurl = 'postgres://me:hush@pooler:6432/mail'\nlisten_url = 'postgres://me:hush@one,two/mail'
+         pool = 8\nprepared_statements = false\n",
+    );
+    let DatabaseLocation::Postgres(server) = Config::load(&sources).unwrap().database else {
+        panic!("not PostgreSQL")
+    };
+    assert_eq!((server.pool, server.prepared_statements), (8, false));
+    assert_eq!(server.listen_url.as_deref(), Some("postgres://me:hush@one,two/mail"));
+    // A pooler does not pass LISTEN on, and a file has no pooler.
+    let without = [
+        (
+            "[database]\nurl = 'postgres://pooler/mail'\nprepared_statements = false\n",
+            "database.prepared_statements ",
+        ),
+        ("[database]\nlisten_url = 'postgres://db/mail'\n", "database.listen_url "),
+    ];
+    for (written, key) in without {
+        let (_folder, sources) = file(written);
+        let problems = problems(&sources);
+        assert!(problems.len() == 1 && problems[0].starts_with(key), "{problems:?}");
+    }
+}
+
 /// rules: HTTP-19
 #[test]
 fn proxies_are_named_by_number_or_by_network() {
@@ -309,6 +335,8 @@ max_connections = 0
 tls_certificate = 'cert.pem'
 [database]
 url = 'mysql://me:hush@db/mail'
+listen_url = 'hush'
+pool = 1
 [blobs]
 url = 's3://AKIA:hush@host'
 [vault]
@@ -364,6 +392,8 @@ fn all_mistakes_are_reported_at_once_and_without_secrets() {
             "smtp.max_connections",
             "smtp.tls_key",
             "database.url",
+            "database.listen_url",
+            "database.pool",
             "blobs.url",
             "vault.master_key",
             "outbound.mode",

@@ -183,6 +183,11 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("process_resident_memory_bytes", "Resident memory of the process.", &[]),
     gauge("process_open_fds", "Open file descriptors.", &[]),
     gauge("process_uptime_seconds", "Time since the process started.", &[]),
+    gauge(
+        "clock_ahead_seconds",
+        "How far the clock of this machine is ahead of the database's, by which all nodes go; on PostgreSQL.",
+        &[],
+    ),
 ];
 
 #[cfg(test)]

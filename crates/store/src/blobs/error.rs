@@ -3,28 +3,28 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::blob_name::BlobName;
 use super::frames::MAX_CONTENT_BYTES;
-use super::hash::BlobHash;
 use crate::vault::VaultError;
 
 /// Errors of the blob store; no text holds content or credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// The store works and does not have the blob.
-    #[error("blob {hash} of space {space} is missing")]
+    #[error("blob {name} of space {space} is missing")]
     Missing {
         /// The requested space.
         space: String,
         /// The requested blob.
-        hash: BlobHash,
+        name: BlobName,
     },
     /// The stored bytes are not those that were written, or were sealed with another key.
-    #[error("blob {hash} of space {space} is damaged or was sealed with another key")]
+    #[error("blob {name} of space {space} is damaged or was sealed with another key")]
     Corrupt {
         /// The requested space.
         space: String,
         /// The requested blob.
-        hash: BlobHash,
+        name: BlobName,
     },
     /// The name of a space or a hash must not become part of a path.
     #[error("{0:?} cannot name a blob or a space of blobs")]

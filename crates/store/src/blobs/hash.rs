@@ -1,4 +1,4 @@
-//! The name of a blob: the hash of its content, written in hexadecimal digits.
+//! The hash of a content, which names its blobs, written in hexadecimal digits.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Blobs as files in a folder: `space/aa/bb/rest-of-the-hash`, mode 0600 in folders of mode 0700.
+//! Blobs as files in a folder: `space/aa/bb/rest-of-the-name`, mode 0600 in folders of mode 0700.
 //!
 //! A file is written under a temporary name, synced and renamed, and then its folder is synced. So a name that exists
 //! always has complete content, and an acknowledged write survives a power failure.
@@ -12,11 +12,12 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
+use super::blob_name::BlobName;
 use super::blocking::blocking;
 use super::durable;
 use super::error::BlobError;
 use super::frames::MAX_STORED_BYTES;
-use super::hash::{BlobHash, is_hex};
+use super::hash::is_hex;
 use super::listing::{BlobPage, ListedBlob};
 use super::names::PROBES;
 use crate::vault::{hex, random};
@@ -112,21 +113,21 @@ impl Folder {
         .await
     }
 
-    /// Lists the blobs of a space by ascending hash.
+    /// Lists the blobs of a space by ascending name.
     pub(super) async fn list(
         self: &Arc<Self>,
         space: String,
-        after: Option<BlobHash>,
+        after: Option<BlobName>,
         limit: usize,
     ) -> Result<BlobPage, BlobError> {
-        let after = after.map_or(String::new(), |hash| hash.to_string());
+        let after = after.map_or(String::new(), |name| name.to_string());
         let list = move |_: &Self, path: &Path| {
             // One more than requested tells whether there is a next page.
             let mut blobs = Vec::new();
             collect(path, &after, limit + 1, &mut blobs)?;
             let more = blobs.len() > limit;
             blobs.truncate(limit);
-            let next = if more { blobs.last().map(|last| last.hash.clone()) } else { None };
+            let next = if more { blobs.last().map(|last| last.name.clone()) } else { None };
             Ok(BlobPage { blobs, next })
         };
         self.run("list", space, list).await
@@ -242,24 +243,25 @@ fn read_file(path: &Path) -> io::Result<Bytes> {
     Ok(content.into())
 }
 
-/// Collects the blobs of a space whose hash is greater than `after`, up to `limit`.
+/// Collects the blobs of a space whose name is greater than `after`, up to `limit`.
 fn collect(space: &Path, after: &str, limit: usize, blobs: &mut Vec<ListedBlob>) -> io::Result<()> {
-    for first in names(space, 2)?.into_iter().filter(|first| first.as_str() >= prefix(after, 2)) {
+    for first in names(space)?.into_iter().filter(|first| first.as_str() >= prefix(after, 2)) {
         let folder = space.join(&first);
-        for second in names(&folder, 2)? {
+        for second in names(&folder)? {
             let start = format!("{first}{second}");
             if start.as_str() < prefix(after, 4) {
                 continue;
             }
             let folder = folder.join(&second);
-            for rest in names(&folder, 60)? {
-                let hash = BlobHash(format!("{start}{rest}"));
-                if hash.as_str() <= after {
+            for rest in sorted_names(&folder, |_| true)? {
+                let text = format!("{start}{rest}");
+                let Ok(name) = BlobName::parse(&text) else { continue };
+                if text.as_str() <= after {
                     continue;
                 }
                 let Some(about) = optional(fs::metadata(folder.join(&rest)))? else { continue };
                 blobs.push(ListedBlob {
-                    hash,
+                    name,
                     stored_size: about.len(),
                     modified: micros(about.modified()?),
                 });
@@ -272,18 +274,21 @@ fn collect(space: &Path, after: &str, limit: usize, blobs: &mut Vec<ListedBlob>)
     Ok(())
 }
 
-fn prefix(hash: &str, length: usize) -> &str {
-    hash.get(..length).unwrap_or_default()
+fn prefix(name: &str, length: usize) -> &str {
+    name.get(..length).unwrap_or_default()
 }
 
-/// The names in a folder that can be part of a hash, sorted; anything else is not ours.
-fn names(folder: &Path, length: usize) -> io::Result<Vec<String>> {
+/// The folders of a level, sorted: each is named by two digits of a hash; anything else is not ours.
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    sorted_names(folder, |name| name.len() == 2 && is_hex(name))
+}
+
+fn sorted_names(folder: &Path, is_ours: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     let Some(entries) = optional(fs::read_dir(folder))? else { return Ok(names) };
     for entry in entries {
         if let Ok(name) = entry?.file_name().into_string()
-            && name.len() == length
-            && is_hex(&name)
+            && is_ours(&name)
         {
             names.push(name);
         }

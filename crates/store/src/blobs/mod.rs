@@ -1,12 +1,13 @@
 //! Large contents outside the database: raw messages, bodies, attachments.
 //!
-//! A blob is named by the SHA-256 of its content inside a *space* (one per workspace), compressed when that helps,
-//! and sealed with the data key of the workspace. It is stored in a folder ([`local`]) or in an S3 bucket ([`s3`]);
-//! everything they have in common is done here, so that the two only move sealed bytes. Which blobs are still in use
-//! is recorded in the database and not known here.
+//! A blob is named by the SHA-256 of its content inside a *space* (one per workspace), in a bucket also by a suffix
+//! ([`BlobName`]), compressed when that helps, and sealed with the data key of the workspace. It is stored in a folder
+//! ([`local`]) or in an S3 bucket ([`s3`]); everything they have in common is done here, so that the two only move sealed
+//! bytes. Which blobs are still in use is recorded in the database and not known here.
 //!
 //! When [`Blobs::put`] returns, the content is durable. A row that references a blob is written after that.
 
+mod blob_name;
 mod blocking;
 pub(crate) mod durable;
 mod error;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+pub use self::blob_name::{BlobName, BlobSuffix};
 use self::blocking::blocking;
 pub use self::error::BlobError;
 pub use self::frames::MAX_CONTENT_BYTES;
@@ -47,7 +49,7 @@ const MIN_FREE_BYTES: usize = 256 * 1024;
 /// A row's reference to a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRef {
-    /// The name of the blob in its space.
+    /// The hash of its content, which is its name too unless it was given a suffix.
     pub hash: BlobHash,
     /// Bytes of content.
     pub size: u64,
@@ -81,57 +83,91 @@ impl Blobs {
         Ok(Self { place })
     }
 
-    /// Stores a content durably and returns its reference.
+    /// Whether the blobs are objects of a bucket.
+    pub fn is_bucket(&self) -> bool {
+        matches!(self.place, Backend::Bucket(_))
+    }
+
+    /// Stores a content durably under its hash and returns its reference.
     pub async fn put(&self, space: &str, key: &DataKey, content: &[u8]) -> Result<BlobRef, BlobError> {
+        self.put_with(space, key, content, None).await
+    }
+
+    /// The same under its hash and a suffix, if there is one.
+    pub async fn put_with(
+        &self,
+        space: &str,
+        key: &DataKey,
+        content: &[u8],
+        suffix: Option<&BlobSuffix>,
+    ) -> Result<BlobRef, BlobError> {
         check_space(space)?;
         let sealed = {
             let (space, key, content) = (space.to_owned(), key.clone(), Bytes::copy_from_slice(content));
             blocking(move || SealedBlob::new(&space, &key, &content)).await?
         };
-        self.put_sealed(key, sealed).await
+        self.put_sealed(key, sealed, suffix).await
     }
 
     /// The same for one that is sealed already.
     ///
-    /// For existing content only the time is renewed (see [`ListedBlob::modified`]), so that a sweeper does not
+    /// For a name that exists only the time is renewed (see [`ListedBlob::modified`]), so that a sweeper does not
     /// delete it before its new row is committed. A damaged copy is replaced.
-    pub async fn put_sealed(&self, key: &DataKey, blob: SealedBlob) -> Result<BlobRef, BlobError> {
+    pub async fn put_sealed(
+        &self,
+        key: &DataKey,
+        blob: SealedBlob,
+        suffix: Option<&BlobSuffix>,
+    ) -> Result<BlobRef, BlobError> {
         let SealedBlob { space, hash, size, sealed } = blob;
-        let (name, stored_size) = (object_name(&space, &hash)?, sealed.len() as u64);
+        let name = BlobName { hash, suffix: suffix.cloned() };
+        let (path, stored_size) = (object_name(&space, &name)?, sealed.len() as u64);
         match &self.place {
             Backend::Folder(folder) => {
-                if let Some(there) = self.renewed(folder, &space, key, &hash).await? {
+                if let Some(there) = self.renewed(folder, &space, key, &name).await? {
                     return Ok(there);
                 }
-                folder.write(name, sealed).await?;
+                folder.write(path, sealed).await?;
             }
             // Checking first would cost one more round trip for new content and save nothing for known content:
             // renewing an object's time means writing it again.
-            Backend::Bucket(bucket) => bucket.write(&name, sealed).await?,
+            Backend::Bucket(bucket) => bucket.write(&path, sealed).await?,
         }
-        Ok(BlobRef { hash, size, stored_size })
+        Ok(BlobRef { hash: name.hash, size, stored_size })
     }
 
     /// Reads a content; what is returned has the requested hash.
-    pub async fn get(&self, space: &str, key: &DataKey, hash: &BlobHash) -> Result<Bytes, BlobError> {
-        let sealed = self.sealed(space, hash).await?;
-        unseal(space, key, hash, sealed).await
+    pub async fn get(
+        &self,
+        space: &str,
+        key: &DataKey,
+        name: impl Into<BlobName>,
+    ) -> Result<Bytes, BlobError> {
+        let name = name.into();
+        let sealed = self.sealed(space, &name).await?;
+        unseal(space, key, &name, sealed).await
     }
 
     /// Reads a blob and verifies all of it, without returning the content: for a scrubber.
-    pub async fn verify(&self, space: &str, key: &DataKey, hash: &BlobHash) -> Result<BlobRef, BlobError> {
-        let sealed = self.sealed(space, hash).await?;
+    pub async fn verify(
+        &self,
+        space: &str,
+        key: &DataKey,
+        name: impl Into<BlobName>,
+    ) -> Result<BlobRef, BlobError> {
+        let name = name.into();
+        let sealed = self.sealed(space, &name).await?;
         let stored_size = sealed.len() as u64;
-        let content = unseal(space, key, hash, sealed).await?;
-        Ok(BlobRef { hash: hash.clone(), size: content.len() as u64, stored_size })
+        let content = unseal(space, key, &name, sealed).await?;
+        Ok(BlobRef { hash: name.hash, size: content.len() as u64, stored_size })
     }
 
     /// Whether the store has a blob, without reading it.
-    pub async fn exists(&self, space: &str, hash: &BlobHash) -> Result<bool, BlobError> {
-        let name = object_name(space, hash)?;
+    pub async fn exists(&self, space: &str, name: impl Into<BlobName>) -> Result<bool, BlobError> {
+        let path = object_name(space, &name.into())?;
         match &self.place {
-            Backend::Folder(folder) => folder.exists(name).await,
-            Backend::Bucket(bucket) => bucket.exists(&name).await,
+            Backend::Folder(folder) => folder.exists(path).await,
+            Backend::Bucket(bucket) => bucket.exists(&path).await,
         }
     }
 
@@ -139,28 +175,33 @@ impl Blobs {
     ///
     /// The caller makes sure that no row references it: a row without its blob is lost mail, a blob without a row is
     /// swept.
-    pub async fn delete(&self, space: &str, hash: &BlobHash) -> Result<(), BlobError> {
-        self.remove(object_name(space, hash)?).await
+    pub async fn delete(&self, space: &str, name: impl Into<BlobName>) -> Result<(), BlobError> {
+        self.remove(object_name(space, &name.into())?).await
     }
 
     /// Deletes a blob that was last written before a time (microseconds UTC), and returns whether it did: for a
     /// sweeper.
     ///
-    /// In a folder, a blob that is written again at the same moment cannot be lost. A bucket has no atomic step for
-    /// this: there the grace period has to be longer than any message takes from its blob to its row.
-    pub async fn delete_older(&self, space: &str, hash: &BlobHash, before: i64) -> Result<bool, BlobError> {
-        let name = object_name(space, hash)?;
+    /// In a folder, a blob that is written again at the same moment cannot be lost. The servers of buckets have no step
+    /// for this that all of them know: there the caller makes sure that nobody puts anything under this name.
+    pub async fn delete_older(
+        &self,
+        space: &str,
+        name: impl Into<BlobName>,
+        before: i64,
+    ) -> Result<bool, BlobError> {
+        let path = object_name(space, &name.into())?;
         match &self.place {
-            Backend::Folder(folder) => folder.delete_older(name, before).await,
-            Backend::Bucket(bucket) => bucket.delete(&name).await.map(|()| true),
+            Backend::Folder(folder) => folder.delete_older(path, before).await,
+            Backend::Bucket(bucket) => bucket.delete(&path).await.map(|()| true),
         }
     }
 
-    /// Lists the blobs of a space by ascending hash, at most `limit` (and [`MAX_PAGE`]) after the given one.
+    /// Lists the blobs of a space by ascending name, at most `limit` (and [`MAX_PAGE`]) after the given one.
     pub async fn list(
         &self,
         space: &str,
-        after: Option<&BlobHash>,
+        after: Option<&BlobName>,
         limit: usize,
     ) -> Result<BlobPage, BlobError> {
         check_space(space)?;
@@ -213,16 +254,16 @@ impl Blobs {
         folder: &Arc<Folder>,
         space: &str,
         key: &DataKey,
-        hash: &BlobHash,
+        name: &BlobName,
     ) -> Result<Option<BlobRef>, BlobError> {
         // A damaged copy is written again, which either repairs it or fails with the better error.
-        let Ok(there) = self.verify(space, key, hash).await else { return Ok(None) };
-        Ok(folder.renew(object_name(space, hash)?).await?.then_some(there))
+        let Ok(there) = self.verify(space, key, name).await else { return Ok(None) };
+        Ok(folder.renew(object_name(space, name)?).await?.then_some(there))
     }
 
-    async fn sealed(&self, space: &str, hash: &BlobHash) -> Result<Bytes, BlobError> {
-        let found = self.read(object_name(space, hash)?).await?;
-        found.ok_or_else(|| BlobError::Missing { space: space.to_owned(), hash: hash.clone() })
+    async fn sealed(&self, space: &str, name: &BlobName) -> Result<Bytes, BlobError> {
+        let found = self.read(object_name(space, name)?).await?;
+        found.ok_or_else(|| BlobError::Missing { space: space.to_owned(), name: name.clone() })
     }
 
     async fn read(&self, name: String) -> Result<Option<Bytes>, BlobError> {
@@ -240,13 +281,13 @@ impl Blobs {
     }
 }
 
-async fn unseal(space: &str, key: &DataKey, hash: &BlobHash, sealed: Bytes) -> Result<Bytes, BlobError> {
-    let (space, key, hash) = (space.to_owned(), key.clone(), hash.clone());
+async fn unseal(space: &str, key: &DataKey, name: &BlobName, sealed: Bytes) -> Result<Bytes, BlobError> {
+    let (space, key, name) = (space.to_owned(), key.clone(), name.clone());
     blocking(move || {
-        let content = key.open(&purpose(&space, &hash), &sealed).ok().and_then(unframe);
+        let content = key.open(&purpose(&space, &name.hash), &sealed).ok().and_then(unframe);
         match content {
-            Some(content) if BlobHash::of(&content) == hash => Ok(content),
-            _ => Err(BlobError::Corrupt { space, hash }),
+            Some(content) if BlobHash::of(&content) == name.hash => Ok(content),
+            _ => Err(BlobError::Corrupt { space, name }),
         }
     })
     .await

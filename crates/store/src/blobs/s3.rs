@@ -14,9 +14,9 @@ use rusty_s3::actions::{ListObjectsV2, ListObjectsV2Response};
 use rusty_s3::{Credentials, S3Action};
 use url::Url;
 
+use super::blob_name::BlobName;
 use super::error::BlobError;
 use super::frames::MAX_STORED_BYTES;
-use super::hash::BlobHash;
 use super::listing::{BlobPage, ListedBlob};
 use super::names::object_name;
 use super::settings::S3Settings;
@@ -110,15 +110,15 @@ impl Bucket {
         if gone { Ok(()) } else { Err(answer.refusal(action)) }
     }
 
-    /// Lists the blobs of a space by ascending hash.
+    /// Lists the blobs of a space by ascending name.
     pub(super) async fn list(
         &self,
         space: &str,
-        after: Option<&BlobHash>,
+        after: Option<&BlobName>,
         limit: usize,
     ) -> Result<BlobPage, BlobError> {
         let within = self.key(&format!("{space}/"));
-        let mut start = after.map(|hash| object_name(space, hash)).transpose()?.map(|name| self.key(&name));
+        let mut start = after.map(|name| object_name(space, name)).transpose()?.map(|name| self.key(&name));
         let mut blobs = Vec::new();
         // More than one round only if there are objects that are not ours.
         while blobs.len() < limit {
@@ -131,7 +131,7 @@ impl Bucket {
             // The name instead of the token: it stays valid for the next page, however long that takes.
             start = last;
         }
-        let next = blobs.last().map(|last| last.hash.clone());
+        let next = blobs.last().map(|last| last.name.clone());
         Ok(BlobPage { blobs, next })
     }
 
@@ -275,13 +275,13 @@ fn listed(
     object: &rusty_s3::actions::list_objects_v2::ListObjectsContent,
     within: &str,
 ) -> Option<ListedBlob> {
-    let name = object.key.strip_prefix(within)?;
-    let (first, rest) = name.split_once('/')?;
+    let path = object.key.strip_prefix(within)?;
+    let (first, rest) = path.split_once('/')?;
     let (second, rest) = rest.split_once('/')?;
-    let hash = BlobHash::parse(&format!("{first}{second}{rest}")).ok()?;
+    let name = BlobName::parse(&format!("{first}{second}{rest}")).ok()?;
     let in_place = first.len() == 2 && second.len() == 2;
     let modified = object.last_modified.as_deref().and_then(micros);
-    in_place.then_some(ListedBlob { hash, stored_size: object.size.unwrap_or_default(), modified })
+    in_place.then_some(ListedBlob { name, stored_size: object.size.unwrap_or_default(), modified })
 }
 
 /// Parses a time such as `2026-02-28T09:30:00.250Z`, the only format of S3, as microseconds UTC.

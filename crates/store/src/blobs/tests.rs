@@ -15,7 +15,7 @@ async fn open(folder: &TempDir) -> Blobs {
 }
 
 fn file_of(folder: &TempDir, hash: &BlobHash) -> PathBuf {
-    folder.path().join("deep/blobs").join(object_name(SPACE, hash).unwrap())
+    folder.path().join("deep/blobs").join(object_name(SPACE, &hash.into()).unwrap())
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -86,7 +86,7 @@ async fn a_file_moved_to_another_name_or_space_does_not_open() {
     let two = blobs.put(SPACE, &key, b"two").await.unwrap().hash;
     blobs.put("ws_2", &key, b"one").await.unwrap();
     let root = folder.path().join("deep/blobs");
-    fs::copy(file_of(&folder, &one), root.join(object_name("ws_2", &one).unwrap())).unwrap();
+    fs::copy(file_of(&folder, &one), root.join(object_name("ws_2", &(&one).into()).unwrap())).unwrap();
     assert!(matches!(blobs.get("ws_2", &key, &one).await, Err(BlobError::Corrupt { .. })));
     fs::copy(file_of(&folder, &two), file_of(&folder, &one)).unwrap();
     assert!(matches!(blobs.get(SPACE, &key, &one).await, Err(BlobError::Corrupt { .. })));
@@ -168,7 +168,7 @@ async fn foreign_files_do_not_disturb_a_listing() {
     fs::write(file.with_file_name("F".repeat(60)), b"?").unwrap();
     fs::create_dir_all(folder.path().join("deep/blobs/ws_1/zz/00")).unwrap();
     let page = blobs.list(SPACE, None, 10).await.unwrap();
-    assert_eq!(page.blobs.iter().map(|blob| &blob.hash).collect::<Vec<_>>(), [&hash]);
+    assert_eq!(page.blobs.iter().map(|blob| &blob.name.hash).collect::<Vec<_>>(), [&hash]);
 }
 
 #[tokio::test]

@@ -91,8 +91,17 @@ pub const TABLES: &[&str] = &[
 
 /// The tables whose rows are not: the migration history, which a restore writes itself, and what running nodes have
 /// reserved or learned about other servers, which means nothing without them.
-pub const EXCLUDED_TABLES: &[&str] =
-    &["schema_migration", "allowance_advance", "destination", "telegram_poll"];
+pub const EXCLUDED_TABLES: &[&str] = &[
+    "schema_migration",
+    "migration",
+    "allowance_advance",
+    "destination",
+    "telegram_poll",
+    "node",
+    "lease",
+    "storage_round",
+    "storage_range",
+];
 
 /// Rows in one piece.
 const PIECE_ROWS: i64 = 1000;

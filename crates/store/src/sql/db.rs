@@ -10,11 +10,11 @@ use super::{
     batches::{Batches, Lead, MemberTurn, Waiting},
     location::DatabaseLocation,
     mode::Mode,
-    postgres::{PostgresEngine, statements::StatementCounts},
+    postgres::{PoolFigures, PostgresEngine, statements::StatementCounts},
     scope::Scope,
     sqlite::SqliteEngine,
     transaction::{SystemTx, Tx},
-    wake::{Topic, Wake},
+    wake::{Topic, Wake, Wakes},
     work::{Body, RepeatableWork, SingleRunWork, TypedWork, Work, outcome_of},
 };
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ impl Db {
     pub async fn open(location: &DatabaseLocation) -> Result<Self> {
         let engine = match location {
             DatabaseLocation::Sqlite(path) => Engine::Sqlite(SqliteEngine::open(path.clone()).await?),
-            DatabaseLocation::Postgres(url) => Engine::Postgres(PostgresEngine::open(url).await?),
+            DatabaseLocation::Postgres(location) => Engine::Postgres(PostgresEngine::open(location).await?),
         };
         let db = Self(Arc::new(engine), Batches::default());
         #[cfg(feature = "faults")]
@@ -50,9 +50,26 @@ impl Db {
     /// Subscribes to wake-ups of a topic, from every node. A listener that falls behind loses the oldest ones and
     /// never blocks.
     pub fn listen(&self, topic: Topic) -> tokio::sync::broadcast::Receiver<Wake> {
+        self.wakes().listen(topic)
+    }
+
+    /// The same for a worker: it hears of what happened on this node, and of what the workers of no other node have heard
+    /// of.
+    pub fn listen_for_work(&self, topic: Topic) -> tokio::sync::broadcast::Receiver<Wake> {
+        self.wakes().listen_for_work(topic)
+    }
+
+    /// Wakes the workers of other nodes, because this one cannot do all of the work at once.
+    pub fn wake_other_nodes(&self, topic: Topic) {
+        if let Engine::Postgres(engine) = &*self.0 {
+            engine.wake_other_nodes(topic);
+        }
+    }
+
+    fn wakes(&self) -> &Wakes {
         match &*self.0 {
-            Engine::Sqlite(engine) => engine.listen(topic),
-            Engine::Postgres(engine) => engine.listen(topic),
+            Engine::Sqlite(engine) => engine.wakes(),
+            Engine::Postgres(engine) => engine.wakes(),
         }
     }
 
@@ -89,6 +106,24 @@ impl Db {
         match &*self.0 {
             Engine::Sqlite(_) => None,
             Engine::Postgres(engine) => Some(engine.statement_counts()),
+        }
+    }
+
+    /// The connections of this node to PostgreSQL, and the longest wait for one since this was last asked; `None` on
+    /// SQLite.
+    pub fn take_pool_figures(&self) -> Option<PoolFigures> {
+        match &*self.0 {
+            Engine::Sqlite(_) => None,
+            Engine::Postgres(engine) => Some(engine.take_pool_figures()),
+        }
+    }
+
+    /// Runs a statement that cannot be part of a transaction, around a pooler and without a time limit. SQLite has no
+    /// such statements.
+    pub(crate) async fn run_outside_transaction(&self, sql: &str) -> Result<()> {
+        match &*self.0 {
+            Engine::Sqlite(_) => Ok(()),
+            Engine::Postgres(engine) => engine.run_outside_transaction(sql).await,
         }
     }
 

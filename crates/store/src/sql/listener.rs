@@ -6,37 +6,37 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicI32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use futures_util::{
-    FutureExt, Stream, TryStreamExt,
+    FutureExt, StreamExt, TryStreamExt,
     future::{ready, try_join3},
-    stream::poll_fn,
+    stream::FuturesUnordered,
 };
-use tokio::sync::{broadcast, watch};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, config::SslMode};
+use model::WorkspaceId;
+use tokio::sync::watch;
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::{
     outgoing_wakes::OutgoingWakes,
-    postgres::tls,
+    postgres::connector::{ConnectFault, Connector, Messages, timeout_in_slices},
     wake::{Topic, Wake, Wakes},
 };
 use crate::error::{Error, Result};
 
 /// How often the server is probed.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
-/// The timeout of a probe, measured in slices: a time in which this process itself was stopped or starved counts as
-/// one slice, however long it was, and says nothing about the server.
+/// The timeout of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1200);
-const TIMEOUT_SLICES: u32 = 4;
 /// The delay before a lost connection is opened again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(250);
+/// After this time without an answer a further connection is tried beside the first.
+const NEXT_ATTEMPT_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct Listener {
     wakes: Wakes,
@@ -52,41 +52,66 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(super) fn start(config: Config) -> Self {
+    /// Starts it. It counts how often the server was lost.
+    pub(super) fn start(connector: Arc<Connector>, losses: Arc<AtomicU64>) -> Self {
         let (wakes, outgoing, down) =
             (Wakes::new(), Arc::<OutgoingWakes>::default(), watch::channel(false).0);
-        let task = tokio::spawn(run(config, wakes.clone(), outgoing.clone(), down.clone()));
+        let task = tokio::spawn(run(connector, losses, wakes.clone(), outgoing.clone(), down.clone()));
         Self { wakes, outgoing, down, task }
     }
 
     /// Wakes the listeners of this node at once, and those of the others as soon as the server passes it on.
     pub(super) fn wake(&self, wakes: Vec<Wake>) {
-        for wake in &wakes {
+        let mut outgoing = Vec::with_capacity(wakes.len());
+        for mut wake in wakes {
             self.wakes.send(wake.clone());
+            wake.handled = self.wakes.has_workers(wake.topic);
+            // Nobody else listens to the queue.
+            if !(wake.handled && wake.topic == Topic::Queue) {
+                outgoing.push(wake);
+            }
         }
-        self.outgoing.add(wakes);
+        self.outgoing.add(outgoing);
     }
 
-    pub(super) fn wakes(&self, topic: Topic) -> broadcast::Receiver<Wake> {
-        self.wakes.listen(topic)
+    /// Wakes the workers of other nodes, because this one cannot do all of the work.
+    pub(super) fn wake_other_nodes(&self, topic: Topic) {
+        let workspace = WorkspaceId::from("");
+        self.outgoing.add([Wake { topic, workspace, mailbox: None, handled: false }]);
     }
 
-    /// Runs the work, but fails as soon as the server is down.
+    pub(super) fn wakes(&self) -> &Wakes {
+        &self.wakes
+    }
+
+    /// Runs the work, but fails as soon as the server is down. While it is, the work is not begun: calls that try to
+    /// connect all the time would keep a server from coming back.
     pub(super) async fn unless_down(&self, work: impl Future<Output = Result<()>>) -> Result<()> {
+        let unavailable = || Err(Error::Unavailable("PostgreSQL does not answer".into()));
         let mut down = self.down.subscribe();
+        if *down.borrow() {
+            return unavailable();
+        }
         tokio::select! {
             biased;
             result = work => result,
-            _ = down.wait_for(|down| *down) => {
-                Err(Error::Unavailable("PostgreSQL does not answer".into()))
-            }
+            _ = down.wait_for(|down| *down) => unavailable(),
         }
     }
 }
 
-async fn run(config: Config, wakes: Wakes, outgoing: Arc<OutgoingWakes>, down: watch::Sender<bool>) {
+async fn run(
+    connector: Arc<Connector>,
+    losses: Arc<AtomicU64>,
+    wakes: Wakes,
+    outgoing: Arc<OutgoingWakes>,
+    down: watch::Sender<bool>,
+) {
     loop {
-        match AssertUnwindSafe(listen(&config, &wakes, &outgoing, &down)).catch_unwind().await {
+        let lost = AssertUnwindSafe(listen(&connector, &wakes, &outgoing, &down)).catch_unwind().await;
+        // Before calls fail, so that none of them finds a connection from before.
+        losses.fetch_add(1, Ordering::AcqRel);
+        match lost {
             Ok(Err(error)) if !down.send_replace(true) => {
                 tracing::warn!(%error, "PostgreSQL connection lost; reconnecting");
             }
@@ -102,12 +127,13 @@ async fn run(config: Config, wakes: Wakes, outgoing: Arc<OutgoingWakes>, down: w
 }
 
 async fn listen(
-    config: &Config,
+    connector: &Connector,
     wakes: &Wakes,
     outgoing: &OutgoingWakes,
     down: &watch::Sender<bool>,
 ) -> Result<std::convert::Infallible> {
-    let (client, messages) = timeout_in_slices(PROBE_TIMEOUT * 2, connect(config)).await??;
+    let (client, messages) = connect(connector).await?;
+    let _elsewhere = PreferNext(connector);
     // The server sends our own wake-ups back to us.
     let own = AtomicI32::new(0);
     let forward = messages.map_err(Error::from).try_for_each(|message| {
@@ -132,6 +158,27 @@ async fn listen(
     try_join3(send, forward, probe_forever(&client)).await.map(|(never, ..)| never)
 }
 
+/// Connects, and tries again beside an attempt that hears nothing: what it has sent may be lost, although the way to the
+/// server is open again by now. Each attempt ends by itself, so there are never more than a few.
+async fn connect(connector: &Connector) -> Result<(Client, Messages), ConnectFault> {
+    let mut attempts = FuturesUnordered::new();
+    loop {
+        attempts.push(connector.connect());
+        if let Ok(Some(connected)) = tokio::time::timeout(NEXT_ATTEMPT_DELAY, attempts.next()).await {
+            return connected;
+        }
+    }
+}
+
+/// Lets other hosts be tried first when a connection ends: the one that was lost may be frozen.
+struct PreferNext<'a>(&'a Connector);
+
+impl Drop for PreferNext<'_> {
+    fn drop(&mut self) {
+        self.0.prefer_next();
+    }
+}
+
 /// Sends the wake-ups of this node.
 async fn send_forever(client: &Client, outgoing: &OutgoingWakes) -> Result<std::convert::Infallible> {
     let notify = client.prepare("SELECT pg_notify($1, note) FROM unnest($2::TEXT[]) AS note").await?;
@@ -143,49 +190,8 @@ async fn send_forever(client: &Client, outgoing: &OutgoingWakes) -> Result<std::
 
 async fn probe_forever(client: &Client) -> Result<std::convert::Infallible> {
     loop {
-        timeout_in_slices(PROBE_TIMEOUT, client.batch_execute("")).await??;
+        let answered = timeout_in_slices(PROBE_TIMEOUT, client.batch_execute("")).await;
+        answered.ok_or_else(|| Error::Unavailable("it does not answer".into()))??;
         tokio::time::sleep(PROBE_INTERVAL).await;
-    }
-}
-
-/// Waits for a response of the server, with a timeout that only counts slices in which this process was running.
-async fn timeout_in_slices<T>(time: Duration, response: impl Future<Output = T>) -> Result<T> {
-    let mut response = pin!(response);
-    for _ in 0..TIMEOUT_SLICES {
-        if let Ok(response) = tokio::time::timeout(time / TIMEOUT_SLICES, &mut response).await {
-            return Ok(response);
-        }
-    }
-    Err(Error::Unavailable("it does not answer".into()))
-}
-
-type MessageStream = Pin<Box<dyn Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send>>;
-
-async fn connect(config: &Config) -> Result<(Client, MessageStream)> {
-    if config.get_ssl_mode() == SslMode::Disable {
-        let (client, mut connection) = config.connect(NoTls).await?;
-        Ok((client, Box::pin(poll_fn(move |context| connection.poll_message(context)))))
-    } else {
-        let (client, mut connection) = config.connect(tls::connector()?).await?;
-        Ok((client, Box::pin(poll_fn(move |context| connection.poll_message(context)))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{future::pending, thread, time::Duration};
-
-    use super::timeout_in_slices;
-
-    #[tokio::test]
-    async fn time_in_which_this_process_was_stopped_does_not_count() {
-        let time = Duration::from_secs(1);
-        let response = async {
-            thread::sleep(time * 2);
-            tokio::time::sleep(time / 100).await;
-            7
-        };
-        assert_eq!(timeout_in_slices(time, response).await.unwrap(), 7);
-        assert!(timeout_in_slices(time, pending::<()>()).await.is_err());
     }
 }

@@ -37,8 +37,8 @@ pub(crate) use self::lists::{LIST_LENGTH, list_params, list_placeholders};
 pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
-    location::DatabaseLocation,
-    postgres::statements::StatementCounts,
+    location::{DatabaseLocation, PostgresLocation, is_postgres_url},
+    postgres::{PoolFigures, statements::StatementCounts},
     select::{AnySelect, Select},
     traffic::Traffic,
     transaction::{SystemTx, Tx},

@@ -63,6 +63,7 @@ mod tests {
             topic: Topic::Event,
             workspace: WorkspaceId::from(format!("ws_{number}").as_str()),
             mailbox: None,
+            handled: false,
         }
     }
 

@@ -19,7 +19,6 @@ use std::{
 
 use rusqlite::Connection;
 use tokio::sync::{
-    broadcast,
     mpsc::{Receiver, Sender, channel, error::TrySendError},
     oneshot,
 };
@@ -36,7 +35,7 @@ use super::{
     readers::{ReadJob, ReaderSlot, Readers},
     scope::Scope,
     transaction::SystemTx,
-    wake::{Topic, Wake, Wakes},
+    wake::Wakes,
     work::{RepeatableWork, TypedWork, Work, outcome_of},
 };
 use crate::error::{Error, Result};
@@ -97,8 +96,8 @@ impl SqliteEngine {
         Ok(Self { writes, reads, inline_reads, wakes, changes, backlog })
     }
 
-    pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
-        self.wakes.listen(topic)
+    pub(super) fn wakes(&self) -> &Wakes {
+        &self.wakes
     }
 
     pub(super) fn changes(&self) -> u64 {

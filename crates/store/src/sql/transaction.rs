@@ -49,7 +49,8 @@ impl Tx {
     /// Wakes the listeners on all nodes after the commit: something changed in its workspace, or in one of its
     /// mailboxes.
     pub fn wake(&mut self, topic: Topic, mailbox: Option<&MailboxId>) {
-        self.wakes.push(Wake { topic, workspace: self.workspace.clone(), mailbox: mailbox.cloned() });
+        let workspace = self.workspace.clone();
+        self.wakes.push(Wake { topic, workspace, mailbox: mailbox.cloned(), handled: false });
     }
 
     /// Runs a statement and returns how many rows it affected. `$1` is the workspace.

@@ -1,6 +1,7 @@
-//! Pages for operators: the server's health, its workspaces and their plans, its queue, storage, and money.
+//! Pages for operators: the server's health, its nodes, its workspaces and their plans, its queue, storage, and money.
 
 mod money;
+mod nodes;
 mod storage;
 
 use askama::Template;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/operator/workspaces/{workspace}/plan", post(set_plan))
         .route("/console/operator/queue", get(queue))
         .merge(money::routes())
+        .merge(nodes::routes())
         .merge(storage::routes())
 }
 

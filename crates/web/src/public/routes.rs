@@ -176,8 +176,11 @@ async fn healthz() -> Response {
 /// Readiness: the stores respond, and accept writes. Restarting workers are listed, but do not fail the check:
 /// calls are served without them.
 async fn readyz(Extracted(state): Extracted<State>) -> Response {
-    match state.app.require_ready().await {
-        Ok(()) => error::json_of(StatusCode::OK, &Readiness::of(state.app.supervisor().statuses())),
+    let app = &state.app;
+    match app.require_ready().await {
+        Ok(()) => {
+            error::json_of(StatusCode::OK, &Readiness::of(app.supervisor().statuses(), app.clock_fault()))
+        }
         Err(refused) => error::response(&refused),
     }
 }

@@ -16,15 +16,25 @@ use tokio::{
     time::Instant,
 };
 
-use super::{fresh_messages::FreshMessages, recent::Recent, signing_keys::SigningKeys};
+use super::{
+    fresh_messages::FreshMessages, recent::Recent, send_shares::SendShares, signing_keys::SigningKeys,
+};
 use crate::core::{lock::lock, turns::Turns};
 
 /// The destination that stands for the relay: no domain has a space in its name.
 pub(crate) const RELAY: &str = "(relay)";
-/// Maximum concurrent tasks for one destination.
+/// Maximum concurrent tasks for one destination, of all nodes together.
 const MAX_TASKS_PER_DESTINATION: usize = 4;
 /// The same for the relay and for mailboxes of this server, which have slots of their own.
 const MAX_TASKS_OF_RELAY: usize = 16;
+/// Maximum concurrent tasks for other servers, in total.
+pub(crate) const MAX_TASKS: usize = 128;
+/// Records that are claimed for each free task.
+pub(crate) const RECORDS_PER_TASK: usize = 8;
+/// For how long after a success a destination counts as reachable.
+const REACHED_FOR: Duration = Duration::from_secs(10);
+/// How often other nodes are asked for help.
+const HELP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long other tasks wait for a probe: a large message may take long although the destination works.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Destinations whose turns are remembered although nothing is in progress there.
@@ -62,14 +72,31 @@ pub(crate) struct Outbox {
     task_finished: Notify,
     /// Whether something due was left in the store, for want of a free task.
     poll_requested: AtomicBool,
+    /// What is known about the destinations that were reached lately.
+    reached: Mutex<ReachedDestinations>,
+    /// When other nodes were last asked for help.
+    asked_for_help: Mutex<Option<Instant>>,
     /// Messages whose sender waits until they are accepted.
     watched: Mutex<HashMap<MessageKey, watch::Sender<Recipients>>>,
     /// Messages that were submitted a moment ago.
     fresh_messages: FreshMessages,
+    /// This node's share of what all nodes may send at once.
+    shares: Mutex<SendShares>,
     /// The keys of the domains that mail is sent from.
     signing_keys: Recent<SigningKeys>,
     /// Whether the process is about to stop.
     shutting_down: AtomicBool,
+}
+
+/// Where new messages need not wait behind others.
+#[derive(Default)]
+struct ReachedDestinations {
+    /// When each was reached last.
+    since: HashMap<String, Instant>,
+    /// Those with due records that the last round of the worker left in the store.
+    left_behind: HashSet<String>,
+    /// Whether the worker runs.
+    worker_runs: bool,
 }
 
 impl Outbox {
@@ -85,8 +112,11 @@ impl Outbox {
             probed: Mutex::default(),
             task_finished: Notify::new(),
             poll_requested: AtomicBool::new(false),
+            reached: Mutex::default(),
+            asked_for_help: Mutex::default(),
             watched: Mutex::default(),
             fresh_messages: FreshMessages::default(),
+            shares: Mutex::default(),
             signing_keys: Recent::default(),
             shutting_down: AtomicBool::new(false),
         }
@@ -110,6 +140,11 @@ impl Outbox {
         busy.iter().filter(|(name, _)| !has_own_slots(name)).map(|(_, tasks)| tasks).sum()
     }
 
+    /// Running tasks that have a connection to another server.
+    pub(crate) fn connections(&self) -> usize {
+        lock(&self.busy).iter().filter(|(name, _)| !name.is_empty()).map(|(_, tasks)| tasks).sum()
+    }
+
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Relaxed)
     }
@@ -122,10 +157,67 @@ impl Outbox {
         let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
         let limit = match destination {
             name if lock(&self.probed).get(name).is_some_and(|since| since.elapsed() < PROBE_TIMEOUT) => 1,
-            name if has_own_slots(name) => MAX_TASKS_OF_RELAY,
-            _ => MAX_TASKS_PER_DESTINATION,
+            _ => usize::MAX,
         };
-        limit.saturating_sub(present)
+        limit.min(self.share(destination)).saturating_sub(present)
+    }
+
+    /// How many tasks this node may have at a destination: its share of the limit. The relay is the operator's own, so
+    /// each node may have one there.
+    fn share(&self, destination: &str) -> usize {
+        match destination {
+            "" => MAX_TASKS_OF_RELAY,
+            RELAY => lock(&self.shares).of(RELAY, MAX_TASKS_OF_RELAY).max(1),
+            name => lock(&self.shares).of(name, MAX_TASKS_PER_DESTINATION),
+        }
+    }
+
+    /// Whether other nodes have all tasks at a destination, because there are more nodes than tasks.
+    pub(crate) fn is_left_to_others(&self, destination: &str) -> bool {
+        self.share(destination) == 0
+    }
+
+    /// Records the nodes that send, this one among them.
+    pub(crate) fn record_senders(&self, nodes: &[String]) {
+        lock(&self.shares).record(&self.node, nodes);
+    }
+
+    /// Whether this node may deliver a message to a destination as soon as it is submitted, without asking the queue: it
+    /// reached the destination a moment ago, has room, and nothing older is left in the store.
+    pub(crate) fn takes_at_once(&self, destination: &str) -> bool {
+        if self.is_shutting_down() || self.is_probed(destination) {
+            return false;
+        }
+        let has_room = self.queued(destination) < self.share(destination) * RECORDS_PER_TASK;
+        let reached = lock(&self.reached);
+        let is_reached = reached.since.get(destination).is_some_and(|since| since.elapsed() < REACHED_FOR);
+        has_room && is_reached && reached.worker_runs && !reached.left_behind.contains(destination)
+    }
+
+    /// Records that a destination was reached.
+    pub(crate) fn record_reached(&self, destination: &str) {
+        let mut reached = lock(&self.reached);
+        if reached.since.len() >= TURNS_CAPACITY {
+            reached.since.retain(|_, since| since.elapsed() < REACHED_FOR);
+        }
+        if reached.since.len() < TURNS_CAPACITY {
+            reached.since.insert(destination.to_owned(), Instant::now());
+        }
+    }
+
+    /// Records which destinations have due records in the store that no node has claimed.
+    pub(crate) fn record_left_behind(&self, destinations: HashSet<String>) {
+        lock(&self.reached).left_behind = destinations;
+    }
+
+    /// Whether the worker runs.
+    pub(crate) fn has_worker(&self) -> bool {
+        lock(&self.reached).worker_runs
+    }
+
+    /// Records whether the worker runs.
+    pub(crate) fn record_worker(&self, runs: bool) {
+        lock(&self.reached).worker_runs = runs;
     }
 
     /// Queued records that no task has started.
@@ -182,11 +274,16 @@ impl Outbox {
     pub(crate) fn missing_tasks(&self) -> Vec<(String, usize)> {
         let queued: Vec<(String, usize)> =
             lock(&self.queued).iter().map(|(name, groups)| (name.clone(), groups.len())).collect();
+        let mut in_total = MAX_TASKS.saturating_sub(self.tasks());
         queued
             .into_iter()
             .map(|(name, messages)| {
-                let free = self.free_slots(&name);
-                (name, free.min(messages))
+                let mut free = self.free_slots(&name).min(messages);
+                if !has_own_slots(&name) {
+                    free = free.min(in_total);
+                    in_total -= free;
+                }
+                (name, free)
             })
             .collect()
     }
@@ -244,6 +341,7 @@ impl Outbox {
 
     /// Limits a destination to one probing task.
     pub(crate) fn probe(&self, destination: &str) {
+        lock(&self.reached).since.remove(destination);
         lock(&self.probed).entry(destination.to_owned()).or_insert_with(Instant::now);
     }
 
@@ -265,6 +363,17 @@ impl Outbox {
     /// Waits until a task ends.
     pub(crate) async fn task_finished(&self) {
         self.task_finished.notified().await;
+    }
+
+    /// Whether other nodes may be asked to look at the queue, which each is at most once a second: nodes that all have
+    /// more than they can deliver would ask each other without end.
+    pub(crate) fn may_ask_for_help(&self) -> bool {
+        let mut asked = lock(&self.asked_for_help);
+        let may = asked.is_none_or(|at| at.elapsed() >= HELP_INTERVAL);
+        if may {
+            *asked = Some(Instant::now());
+        }
+        may
     }
 
     /// Makes the worker poll the queue when the next task ends.

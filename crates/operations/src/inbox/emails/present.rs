@@ -439,9 +439,9 @@ impl ContentOpener<'_> {
     async fn bytes(&self, id: &str, part: Part, stored: &StoredPart) -> Result<Vec<u8>> {
         match stored {
             StoredPart::InRow(sealed) => self.row(id, part, sealed),
-            StoredPart::Blob(hash) => {
+            StoredPart::Blob(name) => {
                 let space = self.workspace.as_str();
-                let bytes = self.app.blobs().get(space, self.key, hash).await.map_err(store::Error::from)?;
+                let bytes = self.app.blobs().get(space, self.key, name).await.map_err(store::Error::from)?;
                 Ok(bytes.to_vec())
             }
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::WorkspaceId;
 use store::{
+    blobs::{BlobName, BlobSuffix},
     contents::{self, ContentRecord, Part, SealedPart, StoredPart},
     vault::DataKey,
 };
@@ -25,6 +26,11 @@ impl Content {
     pub(super) fn objects(&self) -> i64 {
         let blobs = |part: &StoredPart| i64::from(matches!(part, StoredPart::Blob(_)));
         1 + blobs(&self.record.body) + self.record.safe.as_ref().map_or(0, blobs)
+    }
+
+    /// Refuses a content whose blobs were put too long ago: called in the transaction that adds its row.
+    pub(crate) fn require_new(&self, app: &App) -> Result<()> {
+        app.require_new(self.record.blobs().filter_map(|name| name.suffix.as_ref()))
     }
 
     /// The bytes that are stored in its row.
@@ -49,10 +55,13 @@ impl Content {
     /// Puts large parts into the blob store, before the transaction that refers to them.
     pub(super) async fn store(app: &App, sealed: SealedContent) -> Result<Self> {
         let SealedContent { key, id, size, raw, headers, body, safe } = sealed;
-        let raw = store_part(app, &key, raw).await?;
-        let body = store_part(app, &key, body).await?;
+        let is_large = |part: &SealedPart| matches!(part, SealedPart::Blob(_));
+        let has_blobs = is_large(&raw) || is_large(&body) || safe.as_ref().is_some_and(is_large);
+        let suffix = if has_blobs { app.new_blob_suffix().await? } else { None };
+        let raw = store_part(app, &key, raw, suffix.as_ref()).await?;
+        let body = store_part(app, &key, body, suffix.as_ref()).await?;
         let safe = match safe {
-            Some(safe) => Some(store_part(app, &key, safe).await?),
+            Some(safe) => Some(store_part(app, &key, safe, suffix.as_ref()).await?),
             None => None,
         };
         let record = ContentRecord { id, size, raw, headers: Some(headers), body, safe };
@@ -95,12 +104,17 @@ impl SealedContent {
 }
 
 /// Puts a large part into the blob store; a small one is for the row.
-async fn store_part(app: &App, key: &DataKey, part: SealedPart) -> Result<StoredPart> {
+async fn store_part(
+    app: &App,
+    key: &DataKey,
+    part: SealedPart,
+    suffix: Option<&BlobSuffix>,
+) -> Result<StoredPart> {
     match part {
         SealedPart::InRow(sealed) => Ok(StoredPart::InRow(sealed)),
         SealedPart::Blob(blob) => {
-            let stored = app.blobs().put_sealed(key, blob).await.map_err(store::Error::from)?;
-            Ok(StoredPart::Blob(stored.hash))
+            let stored = app.blobs().put_sealed(key, blob, suffix).await.map_err(store::Error::from)?;
+            Ok(StoredPart::Blob(BlobName { hash: stored.hash, suffix: suffix.cloned() }))
         }
     }
 }

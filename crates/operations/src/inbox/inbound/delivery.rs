@@ -84,6 +84,9 @@ pub(crate) async fn store_all(tx: &mut Tx, app: &App, deliveries: &[MailboxDeliv
         mail.record.arrival = sequence;
         one.complete(tx, &context, mail).await?;
     }
+    for one in deliveries {
+        one.content.require_new(app)?;
+    }
     let records: Vec<_> = deliveries.iter().map(|one| (&one.content.record, one.delivery.now)).collect();
     contents::insert_all(tx, &records).await?;
     emails::insert_all(tx, &mut new_emails, &mut context.threads).await?;

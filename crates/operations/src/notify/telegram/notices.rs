@@ -53,7 +53,7 @@ const MAX_LINE_CHARS: usize = 200;
 
 /// Sends notices until the task is aborted.
 pub(super) async fn work(app: &App) {
-    let mut wakes = app.db().listen(Topic::Event);
+    let mut wakes = app.db().listen_for_work(Topic::Event);
     loop {
         if let Err(error) = run_due(app).await {
             tracing::warn!(%error, "Telegram notices failed; retrying");

@@ -147,6 +147,7 @@ impl PreparedDraft {
             let brief = emails::find_brief(tx, mailbox, &loaded.record.email_id).await?;
             emails::delete(tx, mailbox, brief.as_slice()).await?;
         }
+        self.content.require_new(app)?;
         contents::insert(tx, &self.content.record, self.now).await?;
         let own = Delivery::own(app, &self.prepared, self.now);
         let arrival = events::last_sequence(tx).await?;

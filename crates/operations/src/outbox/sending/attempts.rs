@@ -71,6 +71,10 @@ pub(super) async fn record_attempt(
 ) -> Result<()> {
     let now = app.now();
     let unreachable = result.is_unreachable();
+    if unreachable {
+        // The first task that gets through ends the pause.
+        app.outbox().probe(&group.destination);
+    }
     let AttemptResult { handover: HandoverResult { outcomes, peer }, took } = result;
     let attempts: Vec<_> = group
         .records
@@ -116,8 +120,6 @@ pub(super) async fn record_attempt(
 async fn record_reachability(app: &App, destination: &str, unreachable: bool) -> Result<()> {
     let (name, now) = (destination.to_owned(), app.now());
     if unreachable {
-        // The first task that gets through ends the pause.
-        app.outbox().probe(destination);
         let asked = name.clone();
         let failures = app.db().system_read(async move |tx| queue::failures(tx, &asked).await).await?;
         let doublings = u32::try_from(failures.clamp(0, 10)).unwrap_or_default();

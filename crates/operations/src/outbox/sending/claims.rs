@@ -90,12 +90,14 @@ pub struct Dispatcher(App);
 impl Dispatcher {
     /// To be kept as long as the worker runs.
     pub fn new(app: &App) -> Self {
+        app.outbox().record_worker(true);
         Self(app.clone())
     }
 }
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
+        self.0.outbox().record_worker(false);
         // At shutdown [`finish`] does it.
         if std::thread::panicking() {
             let untried = self.0.outbox().take_queued(None);
@@ -104,7 +106,7 @@ impl Drop for Dispatcher {
     }
 }
 
-fn spawn_release(app: &App, records: Vec<ClaimedDelivery>, at: Timestamp) {
+pub(super) fn spawn_release(app: &App, records: Vec<ClaimedDelivery>, at: Timestamp) {
     // Without a runtime the process is stopping, and the claims expire.
     if !records.is_empty()
         && let Ok(runtime) = tokio::runtime::Handle::try_current()

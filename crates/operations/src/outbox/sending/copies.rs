@@ -16,7 +16,7 @@ use store::{
     Tx, contents,
     drafts::{self as stored_drafts, DraftRecord},
     emails::{self, NewEmail, SentEmail},
-    outbound::{self, DeliveryRecord, OutboundRecord},
+    outbound::{self, DeliveryRecord, NewOutbound, OutboundRecord},
     submissions,
     threads::{ThreadHints, ThreadQuery},
 };
@@ -48,6 +48,8 @@ pub(super) struct SenderCopy<'a> {
     /// The draft that it was.
     pub(super) draft: Option<&'a DraftRecord>,
     pub(super) addressees: &'a [Addressee],
+    /// Until when this node has it claimed from the start.
+    pub(super) claimed_until: Option<Timestamp>,
     pub(super) log: &'a SubmissionLog,
     pub(super) now: Timestamp,
 }
@@ -72,12 +74,20 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
         // It did not arrive, so there is no event of its arrival, and calls that wait for mail are not woken.
         mail.record.arrival = context.last_event;
     }
+    for copy in copies {
+        copy.content.require_new(app)?;
+    }
     // Contents of messages that were written here are new; in one order nevertheless, since each is locked.
     let mut contents: Vec<_> = copies.iter().map(|copy| (&copy.content.record, copy.now)).collect();
     contents.sort_by_key(|(content, _)| &content.id);
     contents::insert_all(tx, &contents).await?;
     emails::insert_all(tx, &mut new_emails, &mut context.threads).await?;
-    let queued: Vec<_> = messages.iter().map(|one| (&one.record, &one.recipients[..])).collect();
+    let queued = copies.iter().zip(&messages).map(|(copy, message)| NewOutbound {
+        mail: &message.record,
+        recipients: &message.recipients,
+        claim: copy.claimed_until.map(|until| (app.outbox().node(), until)),
+    });
+    let queued: Vec<NewOutbound<'_>> = queued.collect();
     outbound::insert_all(tx, &queued).await?;
     let mut log = Vec::new();
     for ((copy, message), (_, mail)) in copies.iter().zip(&messages).zip(&new_emails) {
@@ -118,15 +128,18 @@ impl QueuedMessage {
     }
 }
 
+/// The first delivery records of a message.
+pub(super) fn delivery_records(addressees: &[Addressee], now: Timestamp) -> Vec<DeliveryRecord> {
+    (0..).zip(addressees).map(|(position, addressee)| addressee.record(position, now)).collect()
+}
+
 impl SenderCopy<'_> {
     fn mailbox(&self) -> &MailboxId {
         &self.origin.mailbox.id
     }
 
     fn queued(&self, app: &App) -> QueuedMessage {
-        let numbered = (0..).zip(self.addressees);
-        let recipients: Vec<DeliveryRecord> =
-            numbered.map(|(position, addressee)| addressee.record(position, self.now)).collect();
+        let recipients = delivery_records(self.addressees, self.now);
         let states: Vec<RecipientState> = recipients.iter().map(|one| one.state).collect();
         let status = DeliveryStatus::of(&states);
         let failed = status != DeliveryStatus::Queued && states.contains(&RecipientState::Bounced);

@@ -20,6 +20,7 @@ use super::{
     outgoing_message::{OutgoingMessage, SizeLimit},
     quota::{self, CountedMessage},
     routing::{Addressee, Route, addressees, count_external},
+    submission_claim::SubmissionClaim,
     submission_log::SubmissionLog,
 };
 use crate::{
@@ -49,6 +50,8 @@ pub(crate) struct Submission {
     external: i64,
     /// The draft that is deleted with it.
     draft: Option<LoadedDraft>,
+    /// Until when this node has it claimed from the start.
+    claimed_until: Option<Timestamp>,
     /// The log line to write after the commit.
     pub(crate) log: SubmissionLog,
 }
@@ -100,7 +103,21 @@ impl Submission {
         };
         let log = SubmissionLog::new();
         let message = raw;
-        Ok(Self { origin, outgoing, id, now, addressees, prepared, message, contents, external, draft, log })
+        let claimed_until = None;
+        Ok(Self {
+            origin,
+            outgoing,
+            id,
+            now,
+            addressees,
+            prepared,
+            message,
+            contents,
+            external,
+            draft,
+            claimed_until,
+            log,
+        })
     }
 
     /// The email that it becomes, and its name in the queue.
@@ -123,6 +140,14 @@ impl Submission {
     pub(crate) fn is_plain(&self) -> bool {
         let stays_here = |one: &Addressee| matches!(one.route, Route::Mailbox(_));
         self.draft.is_none() && !self.addressees.iter().any(stays_here)
+    }
+
+    /// Claims it for this node, if this node can deliver it as soon as it is committed.
+    pub(super) fn claim(&mut self, app: &App) -> Option<SubmissionClaim> {
+        let recipients = copies::delivery_records(&self.addressees, self.now);
+        let claim = SubmissionClaim::make(app, &self.origin.workspace, self.id.as_str(), &recipients)?;
+        self.claimed_until = Some(claim.until);
+        Some(claim)
     }
 
     fn counted(&self) -> CountedMessage<'_> {
@@ -222,6 +247,7 @@ impl Submission {
             id: &self.id,
             draft: self.draft.as_ref().map(|loaded| &loaded.record),
             addressees,
+            claimed_until: self.claimed_until,
             log: &self.log,
             now: self.now,
         })

@@ -11,6 +11,8 @@ use std::{
 use bytes::Bytes;
 use model::{Timestamp, WorkspaceId, sending::OutboundMode};
 use store::{
+    Db, Topic,
+    backlog::OldestWork,
     outbound::OutboundRecord,
     queue::{self, ClaimedDelivery, DestinationHead, QueueHeads},
 };
@@ -27,7 +29,7 @@ use crate::core::{
     app::App,
     error::{Error, Result},
     ports::{Handover, HandoverOutcome, HandoverResult},
-    state::outbox::{Group, RELAY, has_own_slots},
+    state::outbox::{Group, MAX_TASKS, RECORDS_PER_TASK, RELAY, has_own_slots},
     supervisor::catch_item_panic,
     turns::Turns,
 };
@@ -35,8 +37,6 @@ use crate::core::{
 /// The name of the queue worker.
 pub(crate) const WORKER: &str = "queue";
 
-/// Records that are claimed for each free task.
-const RECORDS_PER_TASK: usize = 8;
 /// Records queued for one destination beyond which nothing more is claimed while all tasks are busy.
 const MAX_QUEUED_RECORDS: usize = 256;
 /// Destinations per read from the store, and the maximum in total.
@@ -44,8 +44,6 @@ const HEADS_PER_PAGE: i64 = 1000;
 const MAX_HEADS: usize = 20_000;
 /// The limit for one handover; the SMTP conversation has limits of its own.
 const HANDOVER_TIMEOUT: Duration = Duration::from_mins(31);
-/// Maximum concurrent tasks for other servers, in total.
-const MAX_TASKS: usize = 128;
 
 /// A round of the worker.
 #[derive(Default)]
@@ -72,20 +70,22 @@ pub async fn run_round(app: &App) -> Result<Round> {
     // A task that found nothing left may have ended just when something was queued.
     start_tasks(app, &mut round.tasks);
     let (heads, exhausted) = loop {
-        let heads = all_heads(app).await?;
+        let heads = all_heads(app.db(), app.now()).await?;
         let ClaimedBatch { records, exhausted } = claim(app, &heads.destinations).await?;
-        let is_done = records.is_empty() || is_exhausted(app, &heads.destinations, &exhausted);
-        for (destination, groups) in by_destination(records) {
-            app.outbox().enqueue(destination, groups);
-        }
-        start_tasks(app, &mut round.tasks);
+        let left_behind = left_behind(app, &heads.destinations, &exhausted);
+        let is_done = records.is_empty() || left_behind.is_empty();
+        round.tasks.extend(deliver(app, records));
         if is_done {
+            if !left_behind.is_empty() {
+                app.outbox().request_poll();
+                if app.outbox().may_ask_for_help() {
+                    app.db().wake_other_nodes(Topic::Queue);
+                }
+            }
+            app.outbox().record_left_behind(left_behind);
             break (heads, exhausted);
         }
     };
-    if !is_exhausted(app, &heads.destinations, &exhausted) {
-        app.outbox().request_poll();
-    }
     if heads.has_reports {
         attempts::report_due(app).await?;
     }
@@ -93,15 +93,26 @@ pub async fn run_round(app: &App) -> Result<Round> {
     Ok(round)
 }
 
-/// Whether everything that is due was claimed.
-fn is_exhausted(app: &App, heads: &[DestinationHead], exhausted: &HashSet<String>) -> bool {
+/// The destinations where something that is due was not claimed.
+fn left_behind(app: &App, heads: &[DestinationHead], exhausted: &HashSet<String>) -> HashSet<String> {
     let now = app.now();
-    heads.iter().all(|head| due_at(head) > now || exhausted.contains(&head.destination))
+    let is_left = |head: &&DestinationHead| due_at(head) <= now && !exhausted.contains(&head.destination);
+    heads.iter().filter(is_left).map(|head| head.destination.clone()).collect()
 }
 
 /// When a destination is due. One that is paused is not due before its pause ends.
 fn due_at(head: &DestinationHead) -> Timestamp {
     head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at))
+}
+
+/// Starts tasks for records that this node has claimed.
+pub(super) fn deliver(app: &App, records: Vec<ClaimedDelivery>) -> Vec<JoinHandle<()>> {
+    for (destination, groups) in by_destination(records) {
+        app.outbox().enqueue(destination, groups);
+    }
+    let mut tasks = Vec::new();
+    start_tasks(app, &mut tasks);
+    tasks
 }
 
 fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
@@ -127,18 +138,29 @@ fn next_due(app: &App, heads: &[DestinationHead], exhausted: &HashSet<String>) -
 /// How long the oldest record has been due.
 pub(crate) async fn overdue_seconds(app: &App) -> Result<u64> {
     let now = app.now();
-    let oldest = all_heads(app).await?.destinations.iter().map(due_at).min();
+    let oldest = all_heads(app.db(), now).await?.destinations.iter().map(due_at).min();
     Ok(oldest.map_or(0, |at| at.seconds_until(now)))
 }
 
+/// The oldest due record at any destination, and at those where no node has claimed anything.
+pub(crate) async fn oldest_due(db: &Db, now: Timestamp) -> Result<OldestWork> {
+    let heads = all_heads(db, now).await?.destinations;
+    let claimed = db.system_read(async move |tx| queue::claimed_destinations(tx, now).await).await?;
+    let is_due = |at: &Timestamp| *at <= now;
+    let unattended = heads.iter().filter(|head| !claimed.contains(&head.destination));
+    Ok(OldestWork {
+        queue: "outbound",
+        due_since: heads.iter().map(due_at).min().filter(is_due),
+        unattended_since: unattended.map(due_at).min().filter(is_due),
+    })
+}
+
 /// The destinations in the queue.
-async fn all_heads(app: &App) -> Result<QueueHeads> {
-    let now = app.now();
+async fn all_heads(db: &Db, now: Timestamp) -> Result<QueueHeads> {
     let mut all = QueueHeads { destinations: Vec::new(), has_reports: false };
     loop {
         let after = all.destinations.last().map(|head| head.destination.clone());
-        let page = app
-            .db()
+        let page = db
             .system_read(async move |tx| queue::heads(tx, after.as_deref(), now, HEADS_PER_PAGE).await)
             .await?;
         let more = i64::try_from(page.destinations.len()).is_ok_and(|found| found >= HEADS_PER_PAGE);
@@ -189,7 +211,9 @@ struct ClaimCapacity {
 /// The destinations with due records and free capacity, and which of them were paused.
 fn capacities(app: &App, heads: &[DestinationHead]) -> (Vec<ClaimCapacity>, HashSet<String>) {
     let (now, outbox) = (app.now(), app.outbox());
-    let mut heads: Vec<&DestinationHead> = heads.iter().filter(|head| due_at(head) <= now).collect();
+    let is_own =
+        |head: &&DestinationHead| due_at(head) <= now && !outbox.is_left_to_others(&head.destination);
+    let mut heads: Vec<&DestinationHead> = heads.iter().filter(is_own).collect();
     heads.sort_by_key(|head| head.due_at);
     let mut free_tasks = MAX_TASKS.saturating_sub(outbox.tasks());
     let mut capacities: Vec<ClaimCapacity> = Vec::new();
@@ -343,6 +367,7 @@ async fn deliver_all(mut records: ClaimedRecords) {
             Ok(AttemptOutcome::Reached) => {
                 records.finish_group(&group);
                 records.app.outbox().end_probe(&records.destination);
+                records.app.outbox().record_reached(&records.destination);
             }
             Ok(AttemptOutcome::Unreachable) => {
                 records.finish_group(&group);

@@ -11,8 +11,8 @@ use operations::ports::{Clock, SystemClock};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::{
-    Db,
-    blobs::{BlobHash, BlobLocation, Blobs},
+    Db, blob_names,
+    blobs::{BlobLocation, BlobName, Blobs},
     dump::{self, Piece},
     vault::{MasterKey, hex},
 };
@@ -44,6 +44,11 @@ pub async fn restore(config: Config, dir: PathBuf) -> Result<ExitCode> {
     require_empty(&db, &manifest).await?;
     db.migrate_to(manifest.schema_version, SystemClock.now()).await?;
     let to = Blobs::open(&config.blobs).await?;
+    if manifest.schema_version >= blob_names::SCHEMA {
+        // It may name blobs that older programs would not find.
+        let now = SystemClock.now();
+        db.system_write(async move |tx| blob_names::begin_restored(tx, now).await).await?;
+    }
     // Blobs first, so that no row names a missing one.
     let blobs = restore_blobs(&dir, &manifest, &key, &to).await?;
     restore_rows(&db, &dir, &manifest, &key).await?;
@@ -128,12 +133,12 @@ fn blob_lines(lines: &[u8]) -> Result<Vec<BlobLine>> {
 }
 
 async fn copy(from: &Blobs, to: &Blobs, line: BlobLine) -> Result<()> {
-    let hash = BlobHash::parse(&line.hash)?;
-    let stored = from.read_stored(&line.space, &hash).await?;
+    let name = BlobName::parse(&line.name)?;
+    let stored = from.read_stored(&line.space, &name).await?;
     if hex(&Sha256::digest(&stored)) != line.sha256 {
-        return Err(Failure::new(format!("Blob {hash} of space {} is damaged in the backup", line.space)));
+        return Err(Failure::new(format!("Blob {name} of space {} is damaged in the backup", line.space)));
     }
-    Ok(to.write_stored(&line.space, &hash, stored).await?)
+    Ok(to.write_stored(&line.space, &name, stored).await?)
 }
 
 async fn restore_rows(db: &Db, dir: &Path, manifest: &Manifest, key: &MasterKey) -> Result<()> {

@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::{
     Db,
-    blobs::{BlobError, BlobHash, BlobLocation, Blobs, ListedBlob, MAX_PAGE},
+    blobs::{BlobError, BlobLocation, BlobName, Blobs, ListedBlob, MAX_PAGE},
     dump::{self, Piece},
     vault::{MasterKey, hex},
 };
@@ -216,13 +216,13 @@ impl BlobBackup {
 
 /// Copies one blob; `None` if it was deleted since it was listed.
 async fn copy(from: &Blobs, to: &Blobs, space: &str, blob: ListedBlob) -> Result<Option<(BlobLine, u64)>> {
-    let hash: BlobHash = blob.hash;
-    let stored = match from.read_stored(space, &hash).await {
+    let name: BlobName = blob.name;
+    let stored = match from.read_stored(space, &name).await {
         Err(BlobError::Missing { .. }) => return Ok(None),
         outcome => outcome?,
     };
     let sha256 = hex(&Sha256::digest(&stored));
     let bytes = stored.len() as u64;
-    to.write_stored(space, &hash, stored).await?;
-    Ok(Some((BlobLine { space: space.to_owned(), hash: hash.to_string(), sha256 }, bytes)))
+    to.write_stored(space, &name, stored).await?;
+    Ok(Some((BlobLine { space: space.to_owned(), name: name.to_string(), sha256 }, bytes)))
 }

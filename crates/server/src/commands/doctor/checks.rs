@@ -15,7 +15,7 @@ use store::{
     vault::MasterKey,
 };
 
-use super::{listeners, report::Report};
+use super::{listeners, nodes, report::Report};
 use crate::{
     config::{Config, KeySource},
     open, output,
@@ -47,6 +47,7 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
     }
     if let Some(db) = &db {
         search_index(db, report).await;
+        nodes::check(db, report).await;
     }
     blobs(config, folder, report).await;
     listeners::check(config, report).await;

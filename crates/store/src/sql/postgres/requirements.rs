@@ -1,9 +1,12 @@
 //! What a PostgreSQL server has to be before the service starts on it: reachable, new enough, writable, and with the
 //! rights that the service needs. Each thing that is missing is named with what to do.
 
-use deadpool_postgres::PoolError;
-use tokio_postgres::{Client, Config, Row, config::Host, error::SqlState};
+use tokio_postgres::{Client, Config, Row, error::SqlState};
 
+use super::{
+    connection::PoolError,
+    connector::{ConnectFault, Connector},
+};
 use crate::error::{Error, Result};
 
 /// The oldest supported version, as the server numbers it.
@@ -107,21 +110,27 @@ impl About {
 }
 
 /// Why the first connection failed, and what to do.
-pub(super) fn connection_fault(config: &Config, error: PoolError) -> Error {
-    let PoolError::Backend(cause) = &error else { return error.into() };
+pub(super) fn connection_fault(connector: &Connector, error: PoolError) -> Error {
+    let config = connector.config();
     let (role, database) = (config.get_user().unwrap_or_default(), database(config));
+    let unreachable = |cause: &str| {
+        let hosts = connector.host_names();
+        let fault =
+            format!("no connection to PostgreSQL at {hosts}: {cause}: start it, or correct database.url");
+        Error::Unavailable(fault.into())
+    };
+    let cause = match &error {
+        PoolError::Backend(ConnectFault::Refused(cause)) => cause,
+        PoolError::Backend(ConnectFault::Silent) => return unreachable("it does not answer"),
+        _ => return error.into(),
+    };
     let Some(code) = cause.code() else {
         // A password that is missing is noticed on this side.
-        let fault = if config.get_password().is_none() && model::causes(cause).contains("password missing") {
-            format!("PostgreSQL wants a password of the role \"{role}\": add it to database.url")
-        } else {
-            let cause = model::causes(cause);
-            format!(
-                "no connection to PostgreSQL at {}: {cause}: start it, or correct database.url",
-                hosts(config)
-            )
-        };
-        return Error::Unavailable(fault.into());
+        if config.get_password().is_none() && model::causes(cause).contains("password missing") {
+            let fault = format!("PostgreSQL wants a password of the role \"{role}\": add it to database.url");
+            return Error::Unavailable(fault.into());
+        }
+        return unreachable(&model::causes(cause));
     };
     let fault = match *code {
         SqlState::INVALID_CATALOG_NAME => format!(
@@ -153,19 +162,6 @@ pub(super) fn connection_fault(config: &Config, error: PoolError) -> Error {
 /// The database, which is named like the role if nothing else is said.
 fn database(config: &Config) -> &str {
     config.get_dbname().or(config.get_user()).unwrap_or_default()
-}
-
-fn hosts(config: &Config) -> String {
-    let ports = config.get_ports();
-    let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
-        let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
-        match host {
-            Host::Tcp(name) => format!("{name}:{port}"),
-            #[cfg(unix)]
-            Host::Unix(path) => path.display().to_string(),
-        }
-    });
-    hosts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use deadpool_postgres::Object;
 use futures_util::{
     FutureExt,
     future::{try_join, try_join_all, try_join3},
 };
-use tokio_postgres::{Statement, types::ToSql};
+use tokio_postgres::types::ToSql;
 
 use super::{
+    connection::{Connection, PooledConnection, ReadyStatement},
     rows::{Argument, arguments, for_many},
     statements::{StatementCounters, TransactionEnd},
 };
@@ -18,7 +18,6 @@ use crate::{
     error::{Error, Result},
     sql::{
         deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
-        traffic::Traffic,
         value::{Cells, Param, ReadRow, Row},
     },
 };
@@ -29,7 +28,7 @@ const MAX_PIPELINED: usize = 64;
 /// A pooled connection while a transaction uses it.
 pub(in crate::sql) struct PostgresSession {
     /// Present until it is discarded.
-    client: Option<Object>,
+    client: Option<PooledConnection>,
     /// What must be sent before the first statement.
     begin: Option<Begin>,
     /// What depends on how the transaction ends.
@@ -53,13 +52,13 @@ pub(super) struct Begin {
 }
 
 impl Begin {
-    async fn send(self, client: &Object) -> Result<()> {
-        Ok(client.batch_execute(&self.statements).await?)
+    async fn send(self, client: &Connection) -> Result<()> {
+        Ok(client.batch(&self.statements).await?)
     }
 }
 
 impl PostgresSession {
-    pub(super) fn new(client: Object, begin: Begin, counters: Arc<StatementCounters>) -> Self {
+    pub(super) fn new(client: PooledConnection, begin: Begin, counters: Arc<StatementCounters>) -> Self {
         Self {
             client: Some(client),
             end: begin.end,
@@ -72,25 +71,26 @@ impl PostgresSession {
         }
     }
 
-    fn client(&self) -> Result<&Object> {
-        self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))
+    fn client(&self) -> Result<&Connection> {
+        self.client.as_deref().ok_or_else(|| Error::Internal("the connection is gone".into()))
     }
 
     /// Runs `work` with prepared statements, pipelined after what must precede it.
     async fn with_begin<T>(
         &mut self,
         statements: &[&str],
-        work: impl AsyncFnOnce(&Object, &[Statement]) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(&Connection, &[ReadyStatement]) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
         let pipeline = std::mem::take(&mut self.pipeline);
         let mut ready = Vec::with_capacity(pipeline.len());
         let mut prepared = Vec::with_capacity(statements.len());
+        self.begin_to_learn(&pipeline, statements).await?;
         let client = self.client()?;
         for statement in &pipeline {
-            ready.push((prepare_rows(client, statement).await?, arguments(statement)));
+            ready.push((ready_rows(client, statement).await?, arguments(statement)));
         }
         for sql in statements {
-            prepared.push(prepare(client, sql).await?);
+            prepared.push(client.ready(sql).await?);
         }
         // Only now, so that no error leaves a transaction that is thought to have begun.
         let begin = self.begin.take();
@@ -106,6 +106,18 @@ impl PostgresSession {
                 Ok(try_join3(begin.send(client), send_all(client, &ready), work).await?.2)
             }
         }
+    }
+
+    /// Begins the transaction at once where a statement can only be made ready within it.
+    async fn begin_to_learn(&mut self, pipeline: &[DeferredStatement], statements: &[&str]) -> Result<()> {
+        let client = self.client()?;
+        let learns = statements.iter().any(|sql| client.needs_transaction_for(sql))
+            || pipeline.iter().any(|statement| needs_transaction_for(client, statement));
+        if learns && let Some(begin) = self.begin.take() {
+            self.open = true;
+            begin.send(self.client()?).await?;
+        }
+        Ok(())
     }
 
     /// Queues a statement for the next round trip.
@@ -173,6 +185,7 @@ impl PostgresSession {
     }
 
     async fn rows_of(&mut self, statement: &DeferredStatement, read: ReadRow<'_>) -> Result<()> {
+        self.begin_to_learn(std::slice::from_ref(statement), &[]).await?;
         let sql = text(self.client()?, statement).await?;
         let arguments = arguments(statement);
         let params = references(&arguments);
@@ -188,7 +201,7 @@ impl PostgresSession {
     ) -> Result<Vec<Vec<tokio_postgres::Row>>> {
         let statements: Vec<&str> = queries.iter().map(|(sql, _)| sql.as_str()).collect();
         self.with_begin(&statements, async |client, prepared| {
-            let query = async |(statement, (_, params)): (&Statement, &(String, Vec<Param<'_>>))| {
+            let query = async |(statement, (_, params)): (&ReadyStatement, &(String, Vec<Param<'_>>))| {
                 client.query(statement, &dynamic(params)).await
             };
             try_join_all(prepared.iter().zip(queries).map(query)).await
@@ -199,7 +212,7 @@ impl PostgresSession {
     pub(in crate::sql) async fn batch(&mut self, sql: &str) -> Result<()> {
         self.run("SELECT 1", &[]).await?;
         self.counters.sent(1);
-        Ok(self.client()?.batch_execute(sql).await?)
+        Ok(self.client()?.batch(sql).await?)
     }
 
     pub(super) async fn finish(&mut self, commit: bool) -> Result<()> {
@@ -212,7 +225,7 @@ impl PostgresSession {
             self.run("COMMIT", &[]).await?;
         } else if self.open {
             self.counters.sent(1);
-            self.client()?.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
+            self.client()?.batch(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         }
         if commit && self.open {
             self.counters.committed(self.end);
@@ -239,37 +252,36 @@ impl PostgresSession {
 }
 
 /// The text of a statement, for as many rows as it has.
-async fn text<'a>(client: &Object, statement: &'a DeferredStatement) -> Result<Cow<'a, str>> {
+async fn text<'a>(client: &Connection, statement: &'a DeferredStatement) -> Result<Cow<'a, str>> {
     if statement.rows() == 1 {
         return Ok(Cow::Borrowed(&statement.sql));
     }
     // The types of its parameters come from the text for one row.
-    let single = prepare(client, &statement.sql).await?;
-    let many = for_many(&statement.sql, single.params());
+    let single = client.ready(&statement.sql).await?;
+    let many = for_many(&statement.sql, single.types());
     many.map(Cow::Owned).ok_or_else(|| Error::Internal("a statement that is for one row only".into()))
 }
 
-async fn prepare_rows(client: &Object, statement: &DeferredStatement) -> Result<Statement> {
-    prepare(client, &text(client, statement).await?).await
+/// Whether a statement can be made ready only within a transaction, for as many rows as it has.
+fn needs_transaction_for(client: &Connection, statement: &DeferredStatement) -> bool {
+    let Some(types) = client.unprepared_types(&statement.sql) else {
+        return client.needs_transaction_for(&statement.sql);
+    };
+    statement.rows() > 1
+        && for_many(&statement.sql, &types).is_some_and(|many| client.needs_transaction_for(&many))
+}
+
+async fn ready_rows(client: &Connection, statement: &DeferredStatement) -> Result<ReadyStatement> {
+    Ok(client.ready(&text(client, statement).await?).await?)
 }
 
 fn read_all(rows: &[tokio_postgres::Row], read: ReadRow<'_>) -> Result<()> {
     rows.iter().try_for_each(|row| read(&mut Row { cells: Cells::Postgres(row), next: 0 }))
 }
 
-/// A prepared statement of this connection, which keeps it.
-async fn prepare(client: &Object, sql: &str) -> Result<Statement> {
-    let known = client.statement_cache.size();
-    let statement = client.prepare_cached(sql).await?;
-    if client.statement_cache.size() > known {
-        Traffic { statements: 0, round_trips: 1 }.record();
-    }
-    Ok(statement)
-}
-
 /// Sends statements without waiting for the one before.
-async fn send_all(client: &Object, ready: &[(Statement, Vec<Argument<'_>>)]) -> Result<()> {
-    let send = async |(statement, arguments): &(Statement, Vec<Argument<'_>>)| {
+async fn send_all(client: &Connection, ready: &[(ReadyStatement, Vec<Argument<'_>>)]) -> Result<()> {
+    let send = async |(statement, arguments): &(ReadyStatement, Vec<Argument<'_>>)| {
         client.execute(statement, &references(arguments)).await
     };
     try_join_all(ready.iter().map(send)).await?;
@@ -293,9 +305,9 @@ impl Drop for PostgresSession {
         let Some(client) = self.client.take() else { return };
         if self.end == TransactionEnd::Read {
             // Sent before anything of the next user; nobody has to wait for the response.
-            let _ = client.batch_execute("COMMIT").now_or_never();
+            let _ = client.batch("COMMIT").now_or_never();
         } else {
-            drop(Object::take(client));
+            drop(PooledConnection::take(client));
         }
     }
 }

@@ -40,8 +40,8 @@ const MAX_WORKSPACES: i64 = 1000;
 const MAX_QUIET: usize = 10_000;
 /// How often due deliveries are polled without a notification.
 const IDLE_POLL: Duration = Duration::from_secs(1);
-/// How often missed events are searched for.
-const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
+/// How often missed events are searched for, such as those of a node that died before it told of them.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Delivers until the task is aborted. One such task per process is enough.
 #[crate::boxed]
@@ -52,7 +52,7 @@ pub async fn work(app: App) {
             tracing::warn!(%error, "webhook claims of the last run not released; they will expire");
         }
     }
-    let (mut events, mut changes) = (app.db().listen(Topic::Event), app.db().listen(Topic::Webhook));
+    let (mut events, mut changes) = (app.db().listen_for_work(Topic::Event), app.db().listen(Topic::Webhook));
     let mut worker = Worker::new(app);
     let (mut notified, mut searched) = (HashSet::new(), None::<Instant>);
     loop {
