@@ -41,8 +41,8 @@ pub(super) struct Books {
     plan: Plan,
     credits: Pool,
     requests: Pool,
-    /// Credits that nodes which cannot be asked may have charged ahead.
-    pub(super) out_of_reach: i64,
+    /// Nodes that cannot be asked to return what they have charged ahead.
+    pub(super) frozen_nodes: i64,
     /// Until when it is open which window a request counts in, after a clock was set back.
     unsure_until: Timestamp,
 }
@@ -51,7 +51,7 @@ impl Books {
     pub(super) fn new(plans: Plans, plan: Plan, now: Timestamp) -> Self {
         let pool = |start| Pool { start, used: 0, doubt: 0 };
         let (credits, requests) = (pool(now.month_start()), pool(now.minute()));
-        Self { plans, plan, credits, requests, out_of_reach: 0, unsure_until: now }
+        Self { plans, plan, credits, requests, frozen_nodes: 0, unsure_until: now }
     }
 
     /// Counts all credits of the period but some as used, and says how many that are.
@@ -81,9 +81,9 @@ impl Books {
         self.plan
     }
 
-    /// The most that a node may have charged ahead of a pool: a hundredth, and at least a call.
-    pub(super) fn most_ahead(&self) -> i64 {
-        self.credit_limit().map_or(0, |limit| (limit / 100).max(1))
+    /// The most that frozen nodes may have charged ahead of a pool: each a hundredth, and at least a call.
+    fn out_of_reach(&self, limit: Option<i64>) -> i64 {
+        limit.map_or(0, |limit| self.frozen_nodes * (limit / 100).max(1))
     }
 
     fn turn(&mut self, now: Timestamp) {
@@ -146,14 +146,14 @@ impl Books {
             self.credits.used
         );
         if too_many && sure {
-            let most = self.requests.used + self.requests.doubt;
+            let most = self.requests.used + self.requests.doubt + self.out_of_reach(self.request_limit());
             assert!(
                 self.request_limit().is_some_and(|limit| most >= limit),
                 "429 with room for requests: {most}"
             );
         }
         if let Some(price) = too_dear {
-            let most = self.credits.used + self.credits.doubt + self.out_of_reach;
+            let most = self.credits.used + self.credits.doubt + self.out_of_reach(self.credit_limit());
             let full = self.credit_limit().is_some_and(|limit| most + price > limit);
             assert!(full, "402 for {price} with room for credits: {most} of {:?}", self.credit_limit());
         }
@@ -165,9 +165,8 @@ impl Books {
         self.turn(now);
         let Pool { used, doubt, .. } = self.credits;
         assert!(
-            (used..=used + doubt + self.out_of_reach).contains(&told),
-            "the ledger says {told}, answered were {used}, in doubt {doubt}, out of reach {}",
-            self.out_of_reach
+            (used..=used + doubt).contains(&told),
+            "the ledger says {told}, answered were {used}, in doubt {doubt}"
         );
         self.credits.used = told;
         self.credits.doubt = 0;

@@ -237,7 +237,7 @@ impl World {
             let ask = async move { app.meter().credits(&workspace, limit, now, true).await.unwrap() };
             let told = self.nodes[node].run(ask).await;
             // What a frozen node has spent and not told is not known to the others.
-            if tenant.books.out_of_reach == 0 {
+            if tenant.books.frozen_nodes == 0 {
                 tenant.books.reconcile(now, told.used);
             }
         }
@@ -364,7 +364,7 @@ impl World {
             node.server().app.db().has_crashed();
         }
         for tenant in &mut self.tenants {
-            tenant.books.out_of_reach = 0;
+            tenant.books.frozen_nodes = 0;
         }
         let longest = self.mail.schedules.iter().map(|schedule| schedule.at).max();
         let left = longest.map_or(0, |at| (at.as_micros() - self.now().as_micros()) / 1_000_000);

@@ -103,7 +103,7 @@ impl World {
         }
         let frozen = i64::try_from(self.nodes.iter().filter(|node| node.frozen).count()).unwrap();
         for tenant in &mut self.tenants {
-            tenant.books.out_of_reach = frozen * tenant.books.most_ahead();
+            tenant.books.frozen_nodes = frozen;
         }
     }
 }
