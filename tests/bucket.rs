@@ -1,7 +1,7 @@
 //! A bucket for tests, behind a gate that can hold requests: of a server in this process, or of the one that
-//! `AGENT_MAILBOX_TEST_S3` names, which scripts/s3s and scripts/moto start.
+//! `AGENT_MAILBOX_TEST_S3` names, which scripts/moto starts.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -95,21 +95,27 @@ impl Bucket {
     }
 }
 
-/// The server that scripts/s3s or scripts/moto has started: a location with credentials and bucket.
+/// The server that scripts/moto has started: a location with credentials and bucket.
 pub(crate) fn server() -> Option<Url> {
     let location = std::env::var("AGENT_MAILBOX_TEST_S3").ok()?;
     Some(location.parse().unwrap())
 }
 
-/// Serves a folder with one bucket, which checks signatures.
+/// An S3 server whose buckets are the folders in a folder, and which checks signatures.
+pub(crate) fn s3_server(folder: &Path, access_key: &str, secret_key: &str) -> Router {
+    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
+    service.set_auth(SimpleAuth::from_single(access_key, secret_key));
+    let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
+    Router::new().fallback_service(objects)
+}
+
+/// Serves a folder with one bucket.
 async fn serve(folder: &TempDir) -> Url {
     std::fs::create_dir(folder.path().join("mail")).unwrap();
-    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder.path()).unwrap());
-    service.set_auth(SimpleAuth::from_single("AKIATEST", "hush"));
-    let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
+    let server = s3_server(folder.path(), "AKIATEST", "hush");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback_service(objects)).await });
+    tokio::spawn(async move { axum::serve(listener, server).await });
     format!("s3://AKIATEST:hush@{address}/mail?tls=false").parse().unwrap()
 }
 

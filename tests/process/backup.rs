@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::Path};
 
-use axum::{error_handling::HandleError, http::StatusCode};
-use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use serde_json::{Value, json};
 use store::{
     Db, SystemTx,
@@ -13,6 +11,7 @@ use store::{
 };
 
 use super::{Finished, Home, PASSWORD};
+use crate::bucket;
 
 /// A home with an account, a key, mailboxes and folders, made by a server that has ended.
 fn furnished(home: Home) -> (Home, String) {
@@ -156,13 +155,10 @@ fn blobs_are_carried_as_they_are() {
 
 /// An object store over HTTP on a loopback port, which checks signatures; its buckets are folders.
 pub fn object_store(runtime: &tokio::runtime::Runtime, folder: &Path) -> String {
-    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
-    service.set_auth(SimpleAuth::from_single("AKIATEST", "hush"));
-    let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
+    let server = bucket::s3_server(folder, "AKIATEST", "hush");
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let router = axum::Router::new().fallback_service(objects);
-    runtime.spawn(async move { axum::serve(listener, router).await });
+    runtime.spawn(async move { axum::serve(listener, server).await });
     format!("s3://AKIATEST:hush@{address}/mail/PREFIX?tls=false")
 }
 

@@ -9,13 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::error_handling::HandleError;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
 use store::blobs::{BlobError, BlobHash, BlobLocation, BlobName, BlobSuffix, Blobs, S3Settings};
 use store::vault::DataKey;
 use tempfile::TempDir;
@@ -39,10 +36,6 @@ impl ObjectStore {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("mail")).unwrap();
-        let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder.path()).unwrap());
-        service.set_auth(SimpleAuth::from_single(ACCESS, SECRET));
-        let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
-
         let (requests, failures) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counters = (Arc::clone(&requests), Arc::clone(&failures));
         let faults = middleware::from_fn(move |request: Request, next: Next| {
@@ -51,7 +44,7 @@ impl ObjectStore {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().fallback_service(objects).layer(faults);
+        let router = bucket::s3_server(folder.path(), ACCESS, SECRET).layer(faults);
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { folder, address, requests, failures }
     }
