@@ -9,6 +9,8 @@ use testkit::{Engine, Server, Tenant};
 const CLIENTS: usize = 24;
 /// Transactions of each.
 const TRANSACTIONS: usize = 40;
+/// Starts of each.
+const STARTS: usize = 5;
 
 async fn behind_pooler(server: &Server) -> Db {
     Db::open(&server.location_behind_pooler()).await.unwrap()
@@ -56,6 +58,24 @@ async fn no_statement_meets_the_setting_of_another_workspace() {
         });
     }
     while let Some(done) = clients.join_next().await {
+        done.unwrap();
+    }
+}
+
+/// What a node asks when it starts is asked outside of transactions, so each question goes to any connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_at_once_do_not_disturb_each_other() {
+    let server = Server::start(Engine::Postgres).await;
+    let mut starting = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let location = server.location_behind_pooler();
+        starting.spawn(async move {
+            for _ in 0..STARTS {
+                Db::open(&location).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = starting.join_next().await {
         done.unwrap();
     }
 }

@@ -12,14 +12,16 @@ use crate::error::{Error, Result};
 /// The oldest supported version, as the server numbers it.
 const MIN_VERSION: i32 = 140_000;
 
-/// Checks the server and the role of a connection.
+/// Checks the server and the role of a connection. Nothing is prepared: outside of transactions a pooler may give each
+/// message to another server connection.
 pub(super) async fn check(client: &Client) -> Result<()> {
-    let about = client.query_one(ABOUT, &[]).await?;
-    let found = About::from_row(&about)?;
+    let about = client.query_typed(ABOUT, &[]).await?;
+    let about = about.first().ok_or_else(|| Error::Internal("the server says nothing of itself".into()))?;
+    let found = About::from_row(about)?;
     found.fault().map_or(Ok(()), |fault| Err(Error::Unavailable(fault.into())))?;
     // Statements that an old server does not know come after the version is checked.
-    let forbidden = client.query_opt(FORBIDDEN_TABLE, &[]).await?;
-    let Some(forbidden) = forbidden else { return Ok(()) };
+    let forbidden = client.query_typed(FORBIDDEN_TABLE, &[]).await?;
+    let Some(forbidden) = forbidden.first() else { return Ok(()) };
     let (table, owner): (String, String) = (forbidden.try_get(0)?, forbidden.try_get(1)?);
     let role = &found.role;
     Err(Error::Unavailable(
