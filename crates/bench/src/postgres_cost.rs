@@ -96,7 +96,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
     let few = wire.take();
     search::import(program, &store, 1, count + WARM_UP, Some(&wire)).await;
     // The second file has more messages; all else is the same.
-    let traffic = wire.take().without(few);
+    let traffic = wire.take().without(&few);
     store.remove().await;
     figures(&OF_IMPORT, count, (delivered, indexed), traffic)
 }
@@ -188,11 +188,12 @@ fn figures(
 }
 
 impl WireTraffic {
-    fn without(self, other: Self) -> Self {
+    fn without(self, other: &Self) -> Self {
         Self {
             statements: self.statements.saturating_sub(other.statements),
             brackets: self.brackets.saturating_sub(other.brackets),
             round_trips: self.round_trips.saturating_sub(other.round_trips),
+            texts: self.texts,
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Every connection goes through this process, which makes it slower, so nothing is timed meanwhile.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -24,7 +24,7 @@ use tokio::{
 use crate::measured_store::MeasuredStore;
 
 /// What went over the wire.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WireTraffic {
     /// Statements, without those that only begin or end a transaction or a savepoint, or prepare a statement.
     pub(crate) statements: u64,
@@ -32,6 +32,8 @@ pub(crate) struct WireTraffic {
     pub(crate) brackets: u64,
     /// How often something was sent while no response was outstanding.
     pub(crate) round_trips: u64,
+    /// How often each statement was sent, by its text.
+    pub(crate) texts: HashMap<String, u64>,
 }
 
 #[derive(Default)]
@@ -39,6 +41,15 @@ struct Counts {
     statements: AtomicU64,
     brackets: AtomicU64,
     round_trips: AtomicU64,
+    /// How often each statement was sent, by its text.
+    texts: Mutex<HashMap<String, u64>>,
+}
+
+impl Counts {
+    fn count_text(&self, sql: &str) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        *texts.entry(sql.to_owned()).or_default() += 1;
+    }
 }
 
 /// A server between a program and PostgreSQL, until it is dropped.
@@ -78,6 +89,7 @@ impl Wire {
             statements: self.counts.statements.swap(0, Ordering::Relaxed),
             brackets: self.counts.brackets.swap(0, Ordering::Relaxed),
             round_trips: self.counts.round_trips.swap(0, Ordering::Relaxed),
+            texts: std::mem::take(&mut *self.counts.texts.lock().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 }
@@ -131,8 +143,8 @@ async fn forward_requests(
     outstanding: &AtomicU64,
 ) -> std::io::Result<()> {
     let (mut messages, mut packet) = (Messages::default(), vec![0; 64 * 1024]);
-    // Prepared statements that only begin or end something, and whether the one that is bound is among them.
-    let (mut prepared_brackets, mut is_bracket) = (HashSet::new(), false);
+    // The texts of prepared statements by their names, and the one that is bound.
+    let (mut prepared, mut bound) = (HashMap::new(), String::new());
     loop {
         let length = from.read(&mut packet).await?;
         if length == 0 {
@@ -145,19 +157,22 @@ async fn forward_requests(
                 b'P' => {
                     let mut texts = content.split(|byte| *byte == 0);
                     let (name, sql) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
-                    if simple_statements(sql).1 > 0 {
-                        prepared_brackets.insert(name.to_vec());
-                    }
+                    prepared.insert(name.to_vec(), String::from_utf8_lossy(sql).into_owned());
                 }
                 b'B' => {
                     let name = content.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-                    is_bracket = prepared_brackets.contains(name);
+                    bound = prepared.get(name).cloned().unwrap_or_default();
                 }
-                b'E' if is_bracket => brackets += 1,
-                b'E' => statements += 1,
+                b'E' if is_bracket(&bound) => brackets += 1,
+                b'E' => {
+                    statements += 1;
+                    counts.count_text(&bound);
+                }
                 b'Q' => {
-                    let (of_work, of_brackets) = simple_statements(&content);
+                    let (work, of_brackets) = simple_statements(&content);
+                    let of_work = work.len() as u64;
                     (statements, brackets) = (statements + of_work, brackets + of_brackets);
+                    work.iter().for_each(|sql| counts.count_text(sql));
                     waits += u64::from(of_work + of_brackets > 0);
                     if of_work + of_brackets == 0 {
                         // A probe of the connection; its response is expected all the same.
@@ -177,17 +192,19 @@ async fn forward_requests(
     }
 }
 
-/// The statements of a simple query: those that do something, and those around them. None of ours has a semicolon in a
+/// Whether a statement only begins or ends something.
+fn is_bracket(sql: &str) -> bool {
+    let first = sql.split_whitespace().next().unwrap_or_default();
+    ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET", "DEALLOCATE"].contains(&first)
+}
+
+/// The statements of a simple query that do something, and how many are around them. None of ours has a semicolon in a
 /// literal.
-fn simple_statements(content: &[u8]) -> (u64, u64) {
+fn simple_statements(content: &[u8]) -> (Vec<String>, u64) {
     let text = String::from_utf8_lossy(content);
-    let (mut of_work, mut of_brackets) = (0, 0);
-    for statement in text.trim_end_matches('\0').split(';').map(str::trim).filter(|text| !text.is_empty()) {
-        let first = statement.split_whitespace().next().unwrap_or_default();
-        let is_bracket = ["BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET", "DEALLOCATE"];
-        if is_bracket.contains(&first) { of_brackets += 1 } else { of_work += 1 }
-    }
-    (of_work, of_brackets)
+    let all = text.trim_end_matches('\0').split(';').map(str::trim).filter(|text| !text.is_empty());
+    let (brackets, work): (Vec<&str>, Vec<&str>) = all.partition(|sql| is_bracket(sql));
+    (work.into_iter().map(str::to_owned).collect(), brackets.len() as u64)
 }
 
 async fn forward_responses(
@@ -220,9 +237,9 @@ mod tests {
 
     #[test]
     fn statements_are_told_from_what_is_around_them() {
-        assert_eq!(simple_statements(b"BEGIN READ ONLY; SET LOCAL a.b = E'x'\0"), (0, 2));
-        assert_eq!(simple_statements(b"SELECT 1; COMMIT\0"), (1, 1));
-        assert_eq!(simple_statements(b"\0"), (0, 0));
+        assert_eq!(simple_statements(b"BEGIN READ ONLY; SET LOCAL a.b = E'x'\0"), (vec![], 2));
+        assert_eq!(simple_statements(b"SELECT 1; COMMIT\0"), (vec!["SELECT 1".to_owned()], 1));
+        assert_eq!(simple_statements(b"\0"), (vec![], 0));
     }
 
     #[test]
