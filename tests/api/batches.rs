@@ -125,13 +125,8 @@ async fn a_batch_that_fails_leaves_nothing(engine: Engine) {
     assert_eq!(events(&server, &inbox).await.len(), before.len() + 1);
 }
 
-/// What a number of deliveries sends to the server, at once or one after the other.
-async fn statements_of(
-    server: &Arc<Server>,
-    inboxes: &[Inbox],
-    at_once: bool,
-    count: usize,
-) -> StatementCounts {
+/// What a number of deliveries at once sends to the server.
+async fn statements_of(server: &Arc<Server>, inboxes: &[Inbox], count: usize) -> StatementCounts {
     let mut routes = Vec::new();
     for inbox in inboxes {
         routes.push(route(server, inbox).await);
@@ -140,11 +135,8 @@ async fn statements_of(
     let mut running = tokio::task::JoinSet::new();
     for number in 0..count {
         let (server, to) = (server.clone(), routes[number % routes.len()].clone());
-        let raw = plain(&format!("Number {number} {at_once}"), "x");
+        let raw = plain(&format!("Number {number} after {}", before.statements), "x");
         running.spawn(async move { deliver(&server, vec![to], raw).await });
-        if !at_once {
-            running.join_next().await.unwrap().unwrap().unwrap();
-        }
     }
     for outcome in running.join_all().await {
         outcome.unwrap();
@@ -159,12 +151,18 @@ async fn a_delivery_takes_few_round_trips() {
     let server = Arc::new(Server::start(Engine::Postgres).await);
     let inbox = Inbox::new(&server).await;
     let inboxes = [inbox.another().await, inbox.another().await, inbox];
-    statements_of(&server, &inboxes, true, 3).await;
-    let alone = statements_of(&server, &inboxes, false, 20).await;
-    let together = statements_of(&server, &inboxes, true, 200).await;
-    println!("20 messages alone: {alone:?}; 200 together: {together:?}");
-    assert!(alone.round_trips <= 20 * 2, "{alone:?}");
-    assert!(alone.statements <= 20 * 20, "{alone:?}");
+    statements_of(&server, &inboxes, 3).await;
+    let mut alone = Vec::new();
+    for _ in 0..21 {
+        alone.push(statements_of(&server, &inboxes, 1).await);
+    }
+    // Beside some of them something else is asked: a route is looked up again, or credits are stored.
+    alone.sort_unstable_by_key(|counts| counts.round_trips);
+    let alone = alone[alone.len() / 2];
+    let together = statements_of(&server, &inboxes, 200).await;
+    println!("a message alone: {alone:?}; 200 together: {together:?}");
+    assert!(alone.round_trips <= 2, "{alone:?}");
+    assert!(alone.statements <= 20, "{alone:?}");
     // Batches are as large as it happens.
     assert!(together.round_trips <= 200, "{together:?}");
     assert!(together.statements <= 200 * 6, "{together:?}");
