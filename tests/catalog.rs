@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines};
 
 /// One operation of the document.
-struct Described {
-    id: String,
-    method: Method,
-    path: String,
-    operation: Value,
+pub(crate) struct Described {
+    pub(crate) id: String,
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) operation: Value,
 }
 
 impl Described {
-    fn is_console_only(&self) -> bool {
+    pub(crate) fn is_console_only(&self) -> bool {
         self.operation["security"] == json!([{ "session": [] }])
     }
     fn needs_admin(&self) -> bool {
@@ -30,7 +30,7 @@ impl Described {
 }
 
 /// All metered operations.
-fn described() -> Vec<Described> {
+pub(crate) fn described() -> Vec<Described> {
     let document = web::document();
     let mut all = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -59,6 +59,7 @@ fn body(id: &str) -> Option<Value> {
         | "renameFolder"
         | "updateCustomLabel"
         | "updateTaskTriager"
+        | "updateApiKey"
         | "updateIntegrationConnection" => {
             json!({ "name": "Renamed" })
         }
@@ -223,7 +224,7 @@ impl World {
     }
 }
 
-async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
+pub(crate) async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
     let takes_body = !described.operation["requestBody"].is_null();
     let body = body(&described.id);
     assert_eq!(takes_body, body.is_some(), "{}: give catalog.rs a body for it", described.id);
@@ -297,7 +298,7 @@ async fn foreigners_see_nothing(engine: Engine) {
 
 impl World {
     /// The same people, to be given other ids.
-    fn empty(other: &Self) -> Self {
+    pub(crate) fn empty(other: &Self) -> Self {
         let tenant = Tenant {
             account: other.tenant.account.clone(),
             email: other.tenant.email.clone(),
@@ -310,7 +311,7 @@ impl World {
     }
 }
 
-fn nonexistent() -> Vec<(&'static str, String)> {
+pub(crate) fn nonexistent() -> Vec<(&'static str, String)> {
     vec![
         ("workspaceId", "ws_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("mailboxId", "0198f2b4-0000-7000-8000-000000000000".to_owned()),
@@ -343,7 +344,7 @@ fn mixed_ids(own: &World, foreign: &World) -> Vec<(&'static str, String)> {
 }
 
 /// Everything of a workspace that a foreigner could have touched.
-async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
+pub(crate) async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
     // What is spent must be settled before it can be compared.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     server

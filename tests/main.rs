@@ -13,6 +13,7 @@ mod fuzz;
 mod idempotency;
 mod mcp;
 mod metering;
+mod narrowing;
 mod process;
 mod revocation;
 mod simulation;

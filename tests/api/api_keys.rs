@@ -43,6 +43,8 @@ async fn a_key_is_shown_whole_once(engine: Engine) {
         "id": made["id"],
         "name": "CI",
         "role": "member",
+        "scopes": null,
+        "mailbox_ids": null,
         "hint": format!("{}…", &key[..12]),
         "expires_at": "2026-08-01T00:00:00.000Z",
         "last_used_at": null,

@@ -211,6 +211,7 @@ fn body_for(operation: &str, world: &World) -> Value {
         | "createCustomLabel"
         | "updateCustomLabel"
         | "createApiKey"
+        | "updateApiKey"
         | "createTaskTriager"
         | "updateTaskTriager"
         | "updateIntegrationConnection" => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Limit, Plan, Plans, Role};
+use model::{Limit, Plan, Plans, Role, api_keys::NewApiKey};
 use operations::admin;
 use serde_json::{Map, Value, json};
 use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines};
@@ -101,7 +101,7 @@ async fn one_more_than_the_plan_allows_is_refused(engine: Engine) {
         // Inviting an invited address again needs no further place.
         assert_eq!(new_invite(&tenant, 1).await.status, 201);
         let by_operator =
-            admin::create_key(&server.app, tenant.workspace.clone(), "K", Role::Admin, None).await;
+            admin::create_key(&server.app, tenant.workspace.clone(), NewApiKey::new("K", Role::Admin)).await;
         assert_eq!(by_operator.err().unwrap().kind().code(), "quota_exceeded");
     }
     let (tenant, session) = tenant_with_session(&server, Plan::Enterprise).await;

@@ -1,7 +1,7 @@
 //! Who may do what where: tables over all endpoints.
 
 use http::Method;
-use model::{Limit, Plan, Role};
+use model::{Limit, Plan, Role, api_keys::NewApiKey};
 use operations::{ErrorKind, admin, secrets};
 use serde_json::{Value, json};
 use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines, error_text};
@@ -48,7 +48,8 @@ async fn call(caller: &Caller, method: &Method, path: &str) -> Answer {
 async fn strangers(server: &Server, tenant: &Tenant) -> Vec<(&'static str, Caller)> {
     let now = server.clock.now();
     let new_key = async |end| {
-        admin::create_key(&server.app, tenant.workspace.clone(), "K", Role::Admin, end).await.unwrap()
+        let key = NewApiKey { expires_at: end, ..NewApiKey::new("K", Role::Admin) };
+        admin::create_key(&server.app, tenant.workspace.clone(), key).await.unwrap()
     };
     let expired = new_key(Some(now.plus_seconds(60))).await;
     let revoked = new_key(None).await;
@@ -214,7 +215,7 @@ async fn a_person_without_a_workspace_is_let_in_nowhere(engine: Engine) {
         let operation =
             paths.flat_map(|path| path.as_object().unwrap().values()).find(|one| one["operationId"] == id);
         let codes = &operation.unwrap()["responses"]["403"]["x-codes"];
-        assert_eq!(codes, &json!(["workspace_scope_denied"]), "{id}");
+        assert_eq!(codes, &json!(["workspace_scope_denied", "scope_required"]), "{id}");
     }
     let server = start(engine).await;
     let (tenant, ids) = furnished(&server).await;

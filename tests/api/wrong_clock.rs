@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use model::{Limit, Plan, Role, Timestamp, sending::OutboundMode};
+use model::{Limit, Plan, Role, Timestamp, api_keys::NewApiKey, sending::OutboundMode};
 use operations::{
     Outbound, admin, confirmations, maintenance, nodes, scheduled_sends,
     sending::worker::{self, Dispatcher},
@@ -257,7 +257,8 @@ async fn waits_and_lists_lose_nothing() {
 
 /// A key of a workspace that ends in a while.
 async fn key_until(server: &Server, tenant: &Tenant, end: Timestamp) -> String {
-    let made = admin::create_key(&server.app, tenant.workspace.clone(), "k", Role::Admin, Some(end)).await;
+    let key = NewApiKey { expires_at: Some(end), ..NewApiKey::new("k", Role::Admin) };
+    let made = admin::create_key(&server.app, tenant.workspace.clone(), key).await;
     made.unwrap().key
 }
 

@@ -66,7 +66,7 @@ async function furnish(page) {
   await page.getByLabel("Name", { exact: true }).fill("Robot");
   await page.getByRole("button", { name: "Create API key" }).click();
   await page.locator("#fresh-key").waitFor();
-  return mailbox;
+  return { ...mailbox, key: await page.getByRole("link", { name: "Edit Robot" }).getAttribute("href") };
 }
 
 /** The pages about agents with something in them; those that are known by their ids only are told. */
@@ -97,7 +97,7 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
     "/console/usage", "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
     "/console/operator", "/console/operator/nodes", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
-    "/console/knowledge", "/console/integrations", ...known,
+    "/console/knowledge", "/console/integrations", mailbox.key, ...known,
     ...["keys/new", "members/invite", "domains/new", "webhooks/new", "integrations/new", "knowledge/new", "knowledge/remember"].map((rest) => `/console/${rest}`),
     ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];
   const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/verify", "/console/nowhere-at-all"];

@@ -100,6 +100,90 @@ async fn forms_of_other_sites_do_nothing(engine: Engine) {
     assert_eq!(form(&foreign, "/console/login", &login).await.status, 403);
 }
 
+/// rules: CONSOLE-20
+#[both_engines]
+async fn keys_are_narrowed_without_a_script(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    ada.mailbox("Support").await;
+    let page = ada.page("/console/keys/new").await;
+    let choices: Vec<&str> = page
+        .split("id=\"f-access\"")
+        .nth(1)
+        .and_then(|rest| rest.split("</select>").next())
+        .unwrap()
+        .split("<option value=\"")
+        .skip(1)
+        .map(|option| option.split('>').nth(1).unwrap().split('<').next().unwrap())
+        .collect();
+    assert_eq!(choices, ["Read and send", "Read and draft", "Read only", "Full access"]);
+
+    let key_of =
+        |page: &str| page.split("id=\"fresh-key\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let me = async |key: &str| server.key(key).get("/api/v1/me").await.ok();
+    let made = ada.form("/console/keys", &[("name", "Plain")]).await.text();
+    let plain = me(&key_of(&made)).await;
+    assert_eq!((&plain["role"], &plain["mailbox_ids"]), (&json!("member"), &json!(null)));
+    assert_eq!(plain["scopes"], json!(["read", "draft", "send"]));
+    let full = [("name", "Full"), ("access", "full"), ("role", "admin"), ("expires", "")];
+    let made = ada.form("/console/keys", &full).await.text();
+    let full = me(&key_of(&made)).await;
+    assert_eq!(
+        (&full["role"], &full["scopes"], &full["expires_at"]),
+        (&json!("admin"), &json!(null), &json!(null))
+    );
+    let none = [("name", "None"), ("some_mailboxes", "on")];
+    let refused = ada.form("/console/keys", &none).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("id=\"e-some_mailboxes\""), "{}", refused.text());
+    let list = ada.page("/console/keys").await;
+    assert!(
+        list.contains("Read and send") && list.contains("Full access") && list.contains("All mailboxes"),
+        "{list}"
+    );
+}
+
+/// rules: CONSOLE-20
+#[both_engines]
+async fn a_key_is_narrowed_on_its_page(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let support = ada.mailbox("Support").await;
+    ada.mailbox("Sales").await;
+    let id = support.id.as_str();
+    let me = async |key: &str| server.key(key).get("/api/v1/me").await.ok();
+    let full = [("name", "Full"), ("access", "full"), ("role", "admin"), ("expires", "")];
+    let made = ada.form("/console/keys", &full).await.text();
+    let secret = made.split("id=\"fresh-key\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let full = me(&secret).await;
+    let list = ada.page("/console/keys").await;
+    let path = format!("/console/keys/{}", full["id"].as_str().unwrap());
+    assert!(list.contains(&format!("href=\"{path}\"")), "{list}");
+    assert!(ada.page(&path).await.contains("As now: Full access"));
+    let change = [
+        ("name", "Narrow"),
+        ("access", "read"),
+        ("role", "member"),
+        ("some_mailboxes", "on"),
+        ("mailbox", id),
+        ("expires", "30"),
+    ];
+    assert_eq!(ada.form(&path, &change).await.status, 303);
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    let narrowed = me(&secret).await;
+    assert_eq!((&narrowed["name"], &narrowed["role"]), (&json!("Narrow"), &json!("member")));
+    assert_eq!((&narrowed["scopes"], &narrowed["mailbox_ids"]), (&json!(["read"]), &json!([id])));
+    assert!(narrowed["expires_at"].is_string());
+    // What is left as it is stays, and nothing wider is offered or taken.
+    let page = ada.page(&path).await;
+    assert!(page.contains("As now: Read only") && !page.contains("Full access"), "{page}");
+    assert_eq!(ada.form(&path, &[("name", "Narrow"), ("access", "full")]).await.status, 400);
+    assert_eq!(ada.form(&path, &[("name", "Again"), ("access", ""), ("expires", "")]).await.status, 303);
+    let again = me(&secret).await;
+    assert_eq!((&again["scopes"], &again["expires_at"]), (&narrowed["scopes"], &narrowed["expires_at"]));
+    assert_eq!(ada.caller.get("/console/keys/key_none").await.status, 404);
+}
+
 /// rules: CONSOLE-9
 #[both_engines]
 async fn keys_are_made_shown_once_and_revoked(engine: Engine) {
@@ -122,8 +206,8 @@ async fn keys_are_made_shown_once_and_revoked(engine: Engine) {
     assert_eq!(server.key(&key).get("/api/v1/mailboxes").await.status, 200);
     let list = ada.page("/console/keys").await;
     assert!(list.contains("Robot") && !list.contains(&key));
-    let before = list.split("Robot").nth(1).unwrap();
-    let path = before.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
+    let row = list.split_once("Robot").unwrap().1;
+    let path = row.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
     assert_eq!(ada.form(path, &[("confirmed", "1")]).await.status, 303);
     assert_eq!(server.key(&key).get("/api/v1/mailboxes").await.status, 401);
 }

@@ -49,6 +49,35 @@ fn accounts_keys_and_workspaces_are_made_and_listed() {
     }
 }
 
+/// rules: CLI-25
+#[test]
+fn a_key_is_narrowed_by_scopes_and_mailboxes() {
+    for home in Home::on_each_engine() {
+        let workspace = home.create_account("ada@example.com", "developer");
+        let (_, key) = home.create_key(&workspace, &[]);
+        let server = home.serve();
+        let body = json!({ "name": "Box" });
+        let mailbox = server.call(&key, "POST", "/api/v1/mailboxes", &body).json();
+        let address = text(&mailbox, "email");
+        let narrowing = ["--scope", "read", "--scope", "send", "--mailbox", &address];
+        let (id, narrowed) = home.create_key(&workspace, &narrowing);
+        let me = server.call(&narrowed, "GET", "/api/v1/me", &Value::Null).json();
+        assert_eq!((&me["id"], &me["scopes"]), (&json!(id), &json!(["read", "send"])));
+        assert_eq!((&me["mailbox_ids"], &me["role"]), (&json!([mailbox["id"]]), &json!("admin")));
+        let full = server.call(&key, "GET", "/api/v1/me", &Value::Null).json();
+        assert_eq!((&full["scopes"], &full["mailbox_ids"]), (&json!(null), &json!(null)));
+        let keys = home.admin(&["key", "list", "--workspace", &workspace]);
+        let listed = keys.as_array().unwrap().iter().find(|one| one["id"] == json!(id)).unwrap();
+        assert_eq!((&listed["scopes"], &listed["mailbox_ids"]), (&me["scopes"], &me["mailbox_ids"]));
+        let shown = home.run(&["admin", "key", "list", "--workspace", &workspace]);
+        assert!(shown.stdout.contains("read,send, 1 mailbox"), "{}", shown.stdout);
+        let start = ["admin", "key", "create", "--workspace", &workspace, "--json"];
+        let unknown = home.run(&[&start[..], &["--mailbox", "nobody@agents.localhost"]].concat()).failed(1);
+        assert_eq!(unknown.json()["code"], json!("validation_failed"));
+        home.run(&[&start[..], &["--scope", "reed"]].concat()).failed(2);
+    }
+}
+
 /// rules: CLI-7
 #[test]
 fn payouts_are_noted() {

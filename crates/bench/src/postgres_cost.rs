@@ -98,7 +98,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
     // The second file has more messages; all else is the same.
     let traffic = wire.take().without(&few);
     store.remove().await;
-    figures(&OF_IMPORT, count, (delivered, indexed), traffic)
+    figures(&OF_IMPORT, count, (delivered, indexed), &traffic)
 }
 
 /// What messages over SMTP cost PostgreSQL.
@@ -134,7 +134,7 @@ pub(crate) async fn measure_receive(options: &Options) -> Vec<Figure> {
     let traffic = wire.take();
     running.stop();
     store.remove().await;
-    figures(&OF_RECEIVE, count, (delivered, indexed), traffic)
+    figures(&OF_RECEIVE, count, (delivered, indexed), &traffic)
 }
 
 async fn store_with_mailboxes(count: usize) -> MeasuredStore {
@@ -158,7 +158,7 @@ fn figures(
     rows: &Rows,
     count: usize,
     (delivered, indexed): (Work, Work),
-    traffic: WireTraffic,
+    traffic: &WireTraffic,
 ) -> Vec<Figure> {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     let (messages, each) = (count as f64, |number: u64| number as f64 / count as f64);
@@ -270,7 +270,7 @@ pub(crate) const SEND_STATEMENTS: &str = "statements of a message to one recipie
 const MAX_SEND_STATEMENTS: f64 = 35.0;
 
 /// The statements of messages to a recipient elsewhere.
-pub(crate) fn statements_of_send(traffic: WireTraffic, messages: u64) -> Figure {
+pub(crate) fn statements_of_send(traffic: &WireTraffic, messages: u64) -> Figure {
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     let each = |number: u64| number as f64 / messages as f64;
     let values = ("", each(traffic.statements), MAX_SEND_STATEMENTS);

@@ -72,7 +72,7 @@ async fn count_statements(program: &Path, sink: &Sink) -> Figure {
     }
     let traffic = wire.take();
     sender.stop().await;
-    postgres_cost::statements_of_send(traffic, COUNTED)
+    postgres_cost::statements_of_send(&traffic, COUNTED)
 }
 
 /// The same messages to a distant relay, with pooled connections and with one for each message.

@@ -10,7 +10,7 @@ use std::{
 use adapters::webhook_http::OutgoingHttp;
 use axum::Router;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use model::{Limit, Plan, Plans, Role, WorkspaceId, accounts::Login};
+use model::{Limit, Plan, Plans, Role, WorkspaceId, accounts::Login, api_keys::NewApiKey};
 use operations::{
     App, AppParts, HashingCost, MemorySettings, Scanning, Settings, accounts, admin,
     memory::LocalEmbedder,
@@ -85,7 +85,7 @@ impl Service {
             .await
             .expect("an account is made");
         let workspace = account.workspace_id;
-        let key = admin::create_key(&app, workspace.clone(), "bench", Role::Admin, None)
+        let key = admin::create_key(&app, workspace.clone(), NewApiKey::new("bench", Role::Admin))
             .await
             .expect("a key is made");
         Self { app, workspace, key: key.key }

@@ -172,7 +172,9 @@ async fn forward_requests(
                     let (work, of_brackets) = simple_statements(&content);
                     let of_work = work.len() as u64;
                     (statements, brackets) = (statements + of_work, brackets + of_brackets);
-                    work.iter().for_each(|sql| counts.count_text(sql));
+                    for sql in &work {
+                        counts.count_text(sql);
+                    }
                     waits += u64::from(of_work + of_brackets > 0);
                     if of_work + of_brackets == 0 {
                         // A probe of the connection; its response is expected all the same.

@@ -64,7 +64,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (_, guest) = request_parts(&context)?;
-        let mut list = ListToolsResult::with_all_items(guest.profile.tools().declarations.clone());
+        let mut list = ListToolsResult::with_all_items(guest.profile.tools().usable_by(&guest.caller));
         list.ttl_ms = Some(TOOL_LIST_TTL_MILLISECONDS);
         list.cache_scope = Some(CacheScope::Private);
         Ok(list)

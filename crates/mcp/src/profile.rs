@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use operations::{Error, Result};
+use operations::{Caller, Error, Result};
 use rmcp::model::{JsonObject, Tool as Declaration};
 use serde_json::{Value, json};
 
@@ -235,6 +235,12 @@ impl Tools {
 
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.get(name)
+    }
+
+    /// What a caller is shown: no tool outside its scopes and mailboxes.
+    pub(crate) fn usable_by(&self, caller: &Caller) -> Vec<Declaration> {
+        let reaches = |name: &str| self.find(name).is_some_and(|tool| caller.reaches(tool.operation));
+        self.declarations.iter().filter(|tool| reaches(&tool.name)).cloned().collect()
     }
 }
 

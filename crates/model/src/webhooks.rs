@@ -4,11 +4,11 @@ use std::{fmt, str::FromStr};
 
 use garde::Validate;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     AccountId, DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId, emails::named,
-    events::EventType,
+    events::EventType, nulls::given,
 };
 
 /// How many webhooks a workspace can have.
@@ -117,11 +117,6 @@ pub struct WebhookChange {
     /// The new status.
     #[serde(default)]
     pub status: Option<WebhookStatus>,
-}
-
-/// Tells a null that was written from a field that was left out.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 /// An attempt to deliver.

@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
 pub mod confirmations;
+pub mod identity;
 pub mod members;
 pub mod password_resets;
 pub mod usage;

@@ -1,7 +1,7 @@
 //! The list of all operations, from which the OpenAPI document, the documentation and the tests are made.
 
 use crate::{
-    account::{affiliate, api_keys, members, usage, workspaces},
+    account::{affiliate, api_keys, identity, members, usage, workspaces},
     agent::{conversations, integrations, tasks, triagers},
     core::{events, operation::Operation},
     inbox::{attachments, email_context, emails, threads},
@@ -14,6 +14,7 @@ use crate::{
 /// All operations of the service.
 pub fn catalog() -> Vec<&'static Operation> {
     [
+        identity::OPERATIONS,
         workspaces::OPERATIONS,
         usage::OPERATIONS,
         members::OPERATIONS,

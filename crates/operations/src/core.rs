@@ -20,6 +20,7 @@ pub mod jitter;
 pub mod ledger;
 pub mod lock;
 pub mod metering;
+pub mod narrowing;
 pub mod operation;
 pub mod passwords;
 pub mod ports;

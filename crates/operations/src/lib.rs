@@ -24,7 +24,9 @@ pub mod workers;
 use operations_macros::boxed;
 
 pub use self::{
-    account::{accounts, affiliate, api_keys, confirmations, members, password_resets, usage, workspaces},
+    account::{
+        accounts, affiliate, api_keys, confirmations, identity, members, password_resets, usage, workspaces,
+    },
     agent::{conversations, integrations, tasks, triage, triagers},
     catalog::catalog,
     core::{
@@ -38,7 +40,7 @@ pub use self::{
         events,
         gates::gate_errors,
         metering::{Credits, Meter, Rate, Reservation},
-        operation::{Answer, Operation},
+        operation::{Answer, Operation, Reach},
         passwords::{Client, HashingCost, device::DEVICE_SECONDS},
         ports, secrets,
         settings::{BotUpdates, MemorySettings, Outbound, PaymentSettings, Prices, Settings, SignUpPolicy},

@@ -1,14 +1,29 @@
 //! API keys. Only the hash of a key is stored.
+//!
+//! A key that is narrowed is stored under the hash of its hash. Programs that know no narrowed keys look for the hash
+//! itself and find nothing, so that none of them lets such a key do everything. For the same reason a row without its
+//! narrowing, as such a program would write it, is no key here: the two hashes tell what the row must be.
 
 use model::{ApiKeyId, api_keys::ApiKey};
+use sha2::{Digest, Sha256};
 
 use crate::{
     SystemTx, Tx,
     error::Result,
-    sql::{Columns, Insert, columns},
+    sql::{Columns, Insert, columns, update_row},
 };
 
-columns!(ApiKey { id, name, role, hint, expires_at, last_used_at, created_at });
+columns!(ApiKey {
+    id, name, role, scopes as optional_json, mailbox_ids as optional_json, hint, expires_at, last_used_at, created_at,
+});
+
+/// The SHA-256 hash of a key's secret.
+pub type KeyHash = [u8; 32];
+
+/// The hash that a narrowed key is stored under.
+pub(crate) fn narrowed_hash(hash: &[u8]) -> KeyHash {
+    Sha256::digest(hash).into()
+}
 
 /// The keys of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<ApiKey>> {
@@ -23,6 +38,19 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<ApiKey>> {
     .await
 }
 
+/// Finds a key.
+pub async fn find(tx: &mut Tx, id: &ApiKeyId) -> Result<Option<ApiKey>> {
+    let sql = format!("SELECT {} FROM api_key WHERE workspace_id = $1 AND id = $2", ApiKey::COLUMNS);
+    tx.one(&sql, &[id.into()]).await
+}
+
+/// The same, with the row locked until the transaction ends.
+pub async fn find_for_change(tx: &mut Tx, id: &ApiKeyId) -> Result<Option<ApiKey>> {
+    let (columns, lock) = (ApiKey::COLUMNS, tx.for_update());
+    let sql = format!("SELECT {columns} FROM api_key WHERE workspace_id = $1 AND id = $2{lock}");
+    tx.one(&sql, &[id.into()]).await
+}
+
 /// How many keys count against the plan: those that still work.
 pub async fn count(tx: &mut Tx, now: model::Timestamp) -> Result<i64> {
     let found = tx
@@ -35,8 +63,32 @@ pub async fn count(tx: &mut Tx, now: model::Timestamp) -> Result<i64> {
 }
 
 /// Adds a key.
-pub async fn insert(tx: &mut Tx, key: &ApiKey, secret_hash: &[u8]) -> Result<()> {
-    Insert::into("api_key").record(key).column("secret_hash", secret_hash).run(tx).await?;
+pub async fn insert(tx: &mut Tx, key: &ApiKey, secret_hash: &KeyHash) -> Result<()> {
+    let stored = if key.is_narrowed() { narrowed_hash(secret_hash) } else { *secret_hash };
+    Insert::into("api_key").record(key).column("secret_hash", stored.as_slice()).run(tx).await?;
+    Ok(())
+}
+
+/// Stores the new name of a key.
+pub async fn rename(tx: &mut Tx, id: &ApiKeyId, name: &str) -> Result<()> {
+    let sql = "UPDATE api_key SET name = $3 WHERE workspace_id = $1 AND id = $2";
+    tx.run(sql, &[id.into(), name.into()]).await?;
+    Ok(())
+}
+
+/// Stores a key that may do less than before. The row must be locked with [`find_for_change`].
+pub async fn narrow(tx: &mut Tx, before: &ApiKey, key: &ApiKey) -> Result<()> {
+    update_row(tx, "api_key", &[("id", (&key.id).into())], key).await?;
+    let sql = "SELECT secret_hash FROM api_key WHERE workspace_id = $1 AND id = $2";
+    let found: Option<(Vec<u8>,)> = tx.one(sql, &[(&key.id).into()]).await?;
+    let mut hash = found.map(|(hash,)| hash).unwrap_or_default();
+    // One of another length is no hash: the key has expired for good.
+    if key.is_narrowed() && !before.is_narrowed() && hash.len() == size_of::<KeyHash>() {
+        hash = narrowed_hash(&hash).to_vec();
+    }
+    let sql =
+        "UPDATE api_key SET secret_hash = $3, revision = revision + 1 WHERE workspace_id = $1 AND id = $2";
+    tx.run(sql, &[(&key.id).into(), hash.as_slice().into()]).await?;
     Ok(())
 }
 

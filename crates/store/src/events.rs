@@ -5,7 +5,10 @@ use model::{EventId, MailboxId, Timestamp, WorkspaceId, events::EventType};
 use crate::{
     Param, SystemTx, Topic, Tx,
     error::Result,
-    sql::{Columns, Insert, LIST_LENGTH, columns, list_params, list_placeholders},
+    sql::{
+        Columns, Insert, LIST_LENGTH, columns, list_params, list_placeholders, long_list_params,
+        long_list_placeholders,
+    },
 };
 
 /// An event as it is stored; its data is sealed.
@@ -81,17 +84,25 @@ pub async fn last_sequences(
     Ok(found)
 }
 
-/// Events after a sequence number, oldest first.
-pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventRecord>> {
-    tx.all(
-        &format!(
-            "SELECT {} FROM event
-         WHERE workspace_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-            EventRecord::COLUMNS
-        ),
-        &[after.into(), most.into()],
-    )
-    .await
+/// Events after a sequence number, oldest first: of the whole workspace, or of some mailboxes only.
+pub async fn list_after(
+    tx: &mut Tx,
+    after: i64,
+    most: i64,
+    mailboxes: Option<&[MailboxId]>,
+) -> Result<Vec<EventRecord>> {
+    let (mut params, mut condition) = (vec![after.into(), most.into()], String::new());
+    let nothing = MailboxId::from("");
+    if let Some(ids) = mailboxes {
+        condition = format!(" AND mailbox_id IN ({})", long_list_placeholders(4, ids.len()));
+        params.extend(long_list_params(ids, &nothing));
+    }
+    let sql = format!(
+        "SELECT {} FROM event
+         WHERE workspace_id = $1 AND sequence > $2{condition} ORDER BY sequence LIMIT $3",
+        EventRecord::COLUMNS
+    );
+    tx.all(&sql, &params).await
 }
 
 /// An event without its data: enough to find its subscribers.

@@ -11,7 +11,7 @@ pub use self::counters::{add_to_counter, counter, counters, storage, stored_byte
 use crate::{
     FromRow, Param, Row, Select, Tx,
     error::{Error, Result},
-    sql::{Columns, row},
+    sql::{Columns, long_list_params, long_list_placeholders, row},
 };
 
 /// A mailbox as it is stored.
@@ -103,6 +103,15 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<MailboxRecord>> {
         &[],
     )
     .await
+}
+
+/// Those with some ids, oldest first.
+pub async fn list_some(tx: &mut Tx, ids: &[MailboxId]) -> Result<Vec<MailboxRecord>> {
+    let (list, nothing) = (long_list_placeholders(2, ids.len()), MailboxId::from(""));
+    let sql = format!(
+        "SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND id IN ({list}) AND deleted_at IS NULL ORDER BY id"
+    );
+    tx.all(&sql, &long_list_params(ids, &nothing).collect::<Vec<_>>()).await
 }
 
 /// Finds a mailbox by the name a client used: its UUID, its alias id, or its normalised address.

@@ -121,6 +121,11 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 35, name: "blob names", sql: include_str!("../migrations/0035_blob_names.sql") },
     Migration { version: 36, name: "node figures", sql: include_str!("../migrations/0036_node_figures.sql") },
+    Migration {
+        version: 37,
+        name: "narrowed keys",
+        sql: include_str!("../migrations/0037_narrowed_keys.sql"),
+    },
 ];
 
 /// A migration may take as long as it takes. The lock is any number that nothing else in the database uses.

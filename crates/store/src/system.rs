@@ -9,8 +9,8 @@ use model::{EmailId, MailboxId, Plan, Timestamp, WorkspaceId, mailboxes::Mailbox
 
 pub use self::{
     credentials::{
-        KeyAccess, KeyHash, MembershipAccess, SessionAccess, expire_key, find_key, find_session, key_exists,
-        memberships, session_exists, touch_key, valid_keys,
+        KeyAccess, MailboxNames, MembershipAccess, SessionAccess, expire_key, find_key, find_session,
+        key_exists, memberships, session_exists, touch_key, valid_keys,
     },
     sweep::sweep,
 };

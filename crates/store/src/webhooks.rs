@@ -13,7 +13,7 @@ use model::{
 use crate::{
     Param, SystemTx, Topic, Tx,
     error::Result,
-    sql::{Columns, Insert, columns, update_row},
+    sql::{Columns, Insert, columns, long_list_params, long_list_placeholders, update_row},
     turns,
 };
 
@@ -153,38 +153,62 @@ columns!(DeliveryRecord {
 
 const DELIVERY_COLUMNS: &str = DeliveryRecord::COLUMNS;
 
-/// Deliveries of a webhook, newest first, of one status or all, before the given one.
+/// Deliveries of a webhook, newest first, of one status or all, before the given one; of tests and the events of all
+/// mailboxes, or of some.
 pub async fn list_deliveries(
     tx: &mut Tx,
     webhook: &WebhookId,
     status: Option<DeliveryStatus>,
     before: Option<&DeliveryId>,
     most: i64,
+    mailboxes: Option<&[MailboxId]>,
 ) -> Result<Vec<DeliveryRecord>> {
+    let (mut params, nothing) =
+        (vec![webhook.into(), status.into(), before.into(), most.into()], MailboxId::from(""));
+    let condition = of_mailboxes(&mut params, mailboxes, &nothing);
     tx.all(
         &format!(
             "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery WHERE workspace_id = $1 AND webhook_id = $2
-             AND (CAST($3 AS TEXT) IS NULL OR status = $3) AND (CAST($4 AS TEXT) IS NULL OR id < $4)
+             AND (CAST($3 AS TEXT) IS NULL OR status = $3) AND (CAST($4 AS TEXT) IS NULL OR id < $4){condition}
              ORDER BY id DESC LIMIT $5"
         ),
-        &[webhook.into(), status.into(), before.into(), most.into()],
+        &params,
     )
     .await
 }
 
-/// Finds a delivery.
+/// Finds a delivery of a test, or of an event of all mailboxes or some.
 pub async fn find_delivery(
     tx: &mut Tx,
     webhook: &WebhookId,
     id: &DeliveryId,
+    mailboxes: Option<&[MailboxId]>,
 ) -> Result<Option<DeliveryRecord>> {
+    let (mut params, nothing) = (vec![webhook.into(), id.into()], MailboxId::from(""));
+    let condition = of_mailboxes(&mut params, mailboxes, &nothing);
     tx.one(
         &format!(
-            "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3"
+            "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery
+             WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3{condition}"
         ),
-        &[webhook.into(), id.into()],
+        &params,
     )
     .await
+}
+
+/// The condition that a delivery is one of a test or of an event of these mailboxes: a webhook may have got others before.
+fn of_mailboxes<'a>(
+    params: &mut Vec<Param<'a>>,
+    mailboxes: Option<&'a [MailboxId]>,
+    nothing: &'a MailboxId,
+) -> String {
+    let Some(ids) = mailboxes else { return String::new() };
+    let list = long_list_placeholders(params.len() + 2, ids.len());
+    params.extend(long_list_params(ids, nothing));
+    format!(
+        " AND (sequence IS NULL OR EXISTS (SELECT 1 FROM event WHERE event.workspace_id = $1
+          AND event.sequence = webhook_delivery.sequence AND event.mailbox_id IN ({list})))"
+    )
 }
 
 /// Adds a delivery.

@@ -17,7 +17,7 @@ use adapters::{
     webhook_http::OutgoingHttp,
 };
 use mail::dns::Dns;
-use model::{EmailId, Plan, Role, WorkspaceId, emails::InboundProvider};
+use model::{EmailId, Plan, Role, Scope, WorkspaceId, api_keys::NewApiKey, emails::InboundProvider};
 use operations::{
     App, AppParts, DatabaseClock, Scanning, Settings, admin,
     inbound::{self, Arrival, Refusal},
@@ -287,7 +287,22 @@ impl Server {
 
     /// A new API key of a workspace, whatever its plan allows.
     pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
-        admin::create_key(&self.app, workspace.clone(), "test", role, None).await.unwrap()
+        admin::create_key(&self.app, workspace.clone(), NewApiKey::new("test", role)).await.unwrap()
+    }
+
+    /// A caller with a new admin key of a workspace that has only some scopes and sees only some mailboxes.
+    pub async fn narrowed(
+        &self,
+        workspace: &WorkspaceId,
+        scopes: Option<&[Scope]>,
+        mailboxes: Option<&[&str]>,
+    ) -> Caller {
+        let input = NewApiKey {
+            scopes: scopes.map(<[Scope]>::to_vec),
+            mailbox_ids: mailboxes.map(|named| named.iter().copied().map(Into::into).collect()),
+            ..NewApiKey::new("narrowed", Role::Admin)
+        };
+        self.key(&admin::create_key(&self.app, workspace.clone(), input).await.unwrap().key)
     }
 
     /// An unmetered call of a tenant's owner, for tests of operations themselves.

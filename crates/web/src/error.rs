@@ -58,6 +58,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         Kind::WorkspaceScopeDenied
         | Kind::PlanRequired
         | Kind::RoleRequired
+        | Kind::ScopeRequired
         | Kind::CrossSiteRequest
         | Kind::ConfirmationInvalid
         | Kind::ContentWithheld

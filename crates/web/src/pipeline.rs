@@ -10,6 +10,7 @@ use axum::{
 use model::{Plan, WorkspaceId};
 use operations::{
     Answer, Call, Caller, Credential, Entrance, Error, ErrorKind, Idempotency, Rate, Result, RunningKey,
+    mailboxes,
 };
 use sha2::{Digest, Sha256};
 use siphasher::sip128::SipHasher13;
@@ -101,7 +102,7 @@ async fn run(
 
     let workspace = &entrance.access.workspace;
     let running = match key {
-        Some(key) => match claim(state, workspace, key?, parts, &raw).await? {
+        Some(key) => match claim(state, &entrance, key?, parts, &raw).await? {
             Idempotency::Replay(replay) => return Ok(replayed(replay, metering)),
             Idempotency::Run(claim, guard) => Some((claim, guard)),
         },
@@ -222,20 +223,31 @@ pub(crate) fn prefers_async(headers: &HeaderMap) -> bool {
 /// 409 and 422.
 async fn claim(
     state: &State,
-    workspace: &WorkspaceId,
+    entrance: &Entrance,
     key: String,
     parts: &Parts,
     raw: &RawInput,
 ) -> Result<Idempotency> {
-    state.app.check_idempotency(workspace, &key, fingerprint(parts, &raw.body)).await
+    let mailbox = raw.path.iter().find(|(name, _)| name == "mailboxId").map(|(_, value)| value.as_str());
+    let visible = mailboxes::visible_part(&entrance.caller, entrance.operation, mailbox);
+    let fingerprint = fingerprint(parts, &visible, &raw.body);
+    state.app.check_idempotency(&entrance.access.workspace, &key, fingerprint).await
 }
 
-/// A hash of method, path, query and body.
-pub(crate) fn fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
+/// A hash of method, path, query and body, and of what a narrowed caller sees.
+pub(crate) fn fingerprint(parts: &Parts, visible: &str, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for piece in [parts.method.as_str(), parts.uri.path(), parts.uri.query().unwrap_or_default()] {
+    let update = |hash: &mut Sha256, piece: &str| {
         hash.update((piece.len() as u64).to_be_bytes());
         hash.update(piece);
+    };
+    for piece in [parts.method.as_str(), parts.uri.path(), parts.uri.query().unwrap_or_default()] {
+        update(&mut hash, piece);
+    }
+    if !visible.is_empty() {
+        // No method: the hash is none of a request by a caller that sees everything.
+        hash.update(u64::MAX.to_be_bytes());
+        update(&mut hash, visible);
     }
     hash.update(body);
     hash.finalize().into()

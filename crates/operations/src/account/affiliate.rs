@@ -16,28 +16,33 @@ use crate::core::{
 
 /// Reads the workspace's affiliate account.
 pub const ME: Operation = Operation::read("getAffiliate", "Returns the workspace's affiliate account.")
+    .workspace()
     .errors(&[ErrorKind::NotFound])
     .tagged();
 /// Signs the workspace up as an affiliate.
 pub const SIGN_UP: Operation = Operation::write("signUpAffiliate", "Signs the workspace up as an affiliate.")
+    .workspace()
     .admin()
     .created()
     .errors(&[ErrorKind::AffiliateExists]);
 /// Changes the affiliate account.
 pub const UPDATE: Operation =
     Operation::write("updateAffiliate", "Changes the workspace's affiliate account.")
+        .workspace()
         .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::AffiliateExists]);
 /// Reads the figures of the link.
 pub const ANALYTICS: Operation = Operation::read(
     "getAffiliateAnalytics",
     "Returns the clicks, sign-ups and earnings of the affiliate link.",
-);
+)
+.workspace();
 /// Lists the commissions.
 pub const COMMISSIONS: Operation =
-    Operation::read("listAffiliateCommissions", "Lists the newest 500 commissions.");
+    Operation::read("listAffiliateCommissions", "Lists the newest 500 commissions.").workspace();
 /// Lists the payouts.
-pub const PAYOUTS: Operation = Operation::read("listAffiliatePayouts", "Lists the newest 500 payouts.");
+pub const PAYOUTS: Operation =
+    Operation::read("listAffiliatePayouts", "Lists the newest 500 payouts.").workspace();
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&ME, &SIGN_UP, &UPDATE, &ANALYTICS, &COMMISSIONS, &PAYOUTS];
 

@@ -19,24 +19,27 @@ use crate::{
 };
 
 /// Lists the members.
-pub const LIST: Operation = Operation::read("listMembers", "Lists the members of a workspace.");
+pub const LIST: Operation = Operation::read("listMembers", "Lists the members of a workspace.").workspace();
 /// Changes a member's role.
 pub const UPDATE: Operation = Operation::write("updateMember", "Changes the role of a member.")
+    .workspace()
     .admin()
     .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
 /// Removes a member.
 pub const REMOVE: Operation = Operation::write("removeMember", "Removes a member from a workspace.")
+    .workspace()
     .admin()
     .empty()
     .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
 /// Lists the open invites.
 pub const LIST_INVITES: Operation =
-    Operation::read("listInvites", "Lists the open invites to a workspace.").admin();
+    Operation::read("listInvites", "Lists the open invites to a workspace.").workspace().admin();
 /// Invites a person.
 pub const INVITE: Operation = Operation::write(
     "createInvite",
     "Invites a person to a workspace with a single-use link that is valid for 7 days.",
 )
+.workspace()
 .admin()
 .created()
 .errors(&[ErrorKind::QuotaExceeded]);
@@ -45,11 +48,15 @@ pub const RESEND_INVITE: Operation = Operation::write(
     "resendInvite",
     "Renews an invite with a new link for 7 more days; the old link stops working.",
 )
+.workspace()
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 /// Withdraws an invite.
-pub const DELETE_INVITE: Operation =
-    Operation::write("deleteInvite", "Withdraws an invite.").admin().empty().errors(&[ErrorKind::NotFound]);
+pub const DELETE_INVITE: Operation = Operation::write("deleteInvite", "Withdraws an invite.")
+    .workspace()
+    .admin()
+    .empty()
+    .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &UPDATE, &REMOVE, &LIST_INVITES, &INVITE, &RESEND_INVITE, &DELETE_INVITE];

@@ -6,21 +6,27 @@ use model::{
 };
 use store::{mailboxes, usage};
 
-use crate::core::{app::App, call::Call, error::Result, operation::Operation};
+use crate::{
+    core::{app::App, call::Call, error::Result, operation::Operation},
+    mailbox::mailboxes::list_visible,
+};
 
 /// Reads the credits left.
 pub const CREDITS: Operation = Operation::read(
     "getCreditUsage",
     "Returns the credits of the current period; works even when none are left.",
 )
+.visible()
 .always_answers();
 /// Reads the messages sent and received.
 pub const EMAIL: Operation = Operation::read(
     "getEmailUsage",
     "Returns the emails sent and received in the current period, in total and per mailbox.",
-);
+)
+.visible();
 /// Reads the daily figures.
-pub const HISTORY: Operation = Operation::read("getUsageHistory", "Returns daily usage for up to 90 days.");
+pub const HISTORY: Operation =
+    Operation::read("getUsageHistory", "Returns daily usage for up to 90 days.").workspace();
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&CREDITS, &EMAIL, &HISTORY];
 
@@ -40,17 +46,18 @@ pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
     })
 }
 
-/// Reads the messages of the current period.
+/// Reads the messages of the current period. The quota is the workspace's for every caller.
 #[crate::boxed]
 pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
     let quota = as_signed(app.limits(call.plan).mails_per_month.get());
     // Message counters are kept per month.
     let month = call.now.month();
+    let visible = call.mailbox_ids().cloned();
     let figures = app
         .read(call, async move |tx| {
             let sent = mailboxes::counters(tx, &format!("sent.{month}")).await?;
             let received = mailboxes::counters(tx, &format!("received.{month}")).await?;
-            Ok((mailboxes::list(tx).await?, sent, received))
+            Ok((list_visible(tx, visible.as_deref()).await?, sent, received))
         })
         .await?;
     let (mailboxes, sent, received) = figures;

@@ -17,15 +17,18 @@ use crate::core::{
 
 /// Lists the caller's workspaces.
 pub const LIST: Operation =
-    Operation::read("listWorkspaces", "Lists the caller's workspaces; with an API key only the key's own.");
+    Operation::read("listWorkspaces", "Lists the caller's workspaces; with an API key only the key's own.")
+        .visible();
 /// Reads a workspace.
-pub const GET: Operation = Operation::read("getWorkspace", "Returns a workspace.").tagged();
+pub const GET: Operation = Operation::read("getWorkspace", "Returns a workspace.").visible().tagged();
 /// Changes a workspace.
 pub const UPDATE: Operation =
-    Operation::write("updateWorkspace", "Changes the name or the time zone of a workspace.").admin();
+    Operation::write("updateWorkspace", "Changes the name or the time zone of a workspace.")
+        .workspace()
+        .admin();
 /// Reads the state of a workspace's storage.
 pub const STORAGE: Operation =
-    Operation::read("getWorkspaceStorage", "Returns the state of a workspace's storage.").tagged();
+    Operation::read("getWorkspaceStorage", "Returns the state of a workspace's storage.").visible().tagged();
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &UPDATE, &STORAGE];
 
@@ -35,7 +38,7 @@ pub async fn list(app: &App, call: &Call) -> Result<WorkspaceList> {
     let caller = &call.caller;
     let mut listed = Vec::with_capacity(caller.workspaces.len());
     for access in &caller.workspaces {
-        listed.push(show(app, find(app, &access.workspace).await?, access.role));
+        listed.push(show(app, find(app, call, &access.workspace).await?, access.role));
     }
     let is_admin = matches!(caller.actor, Actor::Person { is_admin: true, .. });
     Ok(WorkspaceList { user: User { is_admin }, workspaces: listed })
@@ -44,13 +47,13 @@ pub async fn list(app: &App, call: &Call) -> Result<WorkspaceList> {
 /// Reads the call's workspace.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call) -> Result<Workspace> {
-    Ok(show(app, find(app, &call.workspace).await?, call.role))
+    Ok(show(app, find(app, call, &call.workspace).await?, call.role))
 }
 
 /// Reads the state of the call's workspace's storage.
 #[crate::boxed]
 pub async fn storage(app: &App, call: &Call) -> Result<Storage> {
-    Ok(show_storage(app, &find(app, &call.workspace).await?))
+    Ok(show_storage(app, &find(app, call, &call.workspace).await?))
 }
 
 /// Changes the call's workspace.
@@ -69,8 +72,12 @@ pub async fn update(app: &App, call: &Call, change: WorkspaceChange) -> Result<W
     .await
 }
 
-async fn find(app: &App, id: &WorkspaceId) -> Result<WorkspaceRecord> {
-    app.db().read(id, async |tx| workspaces::find(tx).await?.ok_or_else(missing)).await
+async fn find(app: &App, call: &Call, id: &WorkspaceId) -> Result<WorkspaceRecord> {
+    let mut record = app.db().read(id, async |tx| workspaces::find(tx).await?.ok_or_else(missing)).await?;
+    if let Some(count) = call.caller.narrowing.mailbox_count() {
+        record.mailbox_count = count;
+    }
+    Ok(record)
 }
 
 fn missing() -> Error {

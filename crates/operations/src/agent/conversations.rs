@@ -3,7 +3,7 @@
 pub mod agent;
 
 use model::{
-    AgentMessageId, ConversationId, Limit, Timestamp,
+    AgentMessageId, ConversationId, Limit, Scope, Timestamp,
     conversations::{
         AgentMessage, AgentMessagePage, AgentMessageQuery, CONVERSATIONS_A_PAGE, Conversation,
         ConversationChange, ConversationPage, ConversationQuery, MessageOrder, NewConversation, Speaker,
@@ -41,17 +41,20 @@ pub const CREATE: Operation = Operation::write(
     "createAgentConversation",
     "Starts a conversation with the mailbox agent, optionally about one thread; at most 1,000 per mailbox.",
 )
+.scope(Scope::Agent)
 .created()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 /// Renames a conversation.
 pub const UPDATE: Operation =
     Operation::write("updateAgentConversation", "Renames a conversation with the mailbox agent.")
+        .scope(Scope::Agent)
         .errors(&[ErrorKind::NotFound, ErrorKind::ConversationProtected]);
 /// Deletes a conversation.
 pub const DELETE: Operation = Operation::write(
     "deleteAgentConversation",
     "Deletes a conversation with the mailbox agent and all its messages.",
 )
+.scope(Scope::Agent)
 .empty()
 .errors(&[ErrorKind::NotFound, ErrorKind::ConversationProtected]);
 /// Lists messages.
@@ -66,7 +69,7 @@ pub const SEND: Operation = Operation::ai_heavy(
     "Sends a message to the mailbox agent and returns its reply: as JSON, or as server-sent events if the caller \
      accepts `text/event-stream`. The agent reads the mailbox and saves drafts; it sends one email only with \
      `approve`, and uses outside tools only of the `connections` that the message names.",
-)
+).scope(Scope::Agent)
 .errors(&[
     ErrorKind::NotFound,
     ErrorKind::MessageExists,
@@ -136,7 +139,7 @@ pub async fn list(
     mailbox: &str,
     query: ConversationQuery,
 ) -> Result<ConversationPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listAgentConversations {mailbox}");
     let after: Option<ConversationPosition> =
@@ -175,7 +178,7 @@ pub(crate) fn new_conversation(app: &App, title: String, now: Timestamp) -> Conv
 /// One conversation, for the console.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: ConversationId) -> Result<Conversation> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         find(tx, &mailbox, &id).await
@@ -191,7 +194,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewConversatio
         None => UNTITLED.to_owned(),
     };
     let conversation = Conversation { thread_id: input.thread_id, ..new_conversation(app, title, call.now) };
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
@@ -221,7 +224,7 @@ pub async fn update(
     change: ConversationChange,
 ) -> Result<Conversation> {
     let title = clean_name("title", &change.title)?;
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let found = find(tx, &mailbox, &id).await?;
@@ -235,7 +238,7 @@ pub async fn update(
 /// Deletes a conversation.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: ConversationId) -> Result<()> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         require_own(&find(tx, &mailbox, &id).await?)?;
@@ -253,7 +256,7 @@ pub async fn messages(
     id: ConversationId,
     query: AgentMessageQuery,
 ) -> Result<AgentMessagePage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listAgentMessages {mailbox} {id} {}", query.order);
     let from: Option<i64> =

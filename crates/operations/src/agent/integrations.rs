@@ -44,12 +44,13 @@ use crate::{
 pub const LIST: Operation = Operation::read(
     "listIntegrationConnections",
     "Lists the connections to outside tool servers whose tools the mailbox agent can use.",
-);
+)
+.workspace();
 /// Makes a connection.
 pub const CREATE: Operation = Operation::provision(
     "createIntegrationConnection",
     "Connects an outside tool server (Model Context Protocol over HTTP) and reads its tools; at most 20 per workspace.",
-)
+).workspace()
 .admin()
 .errors(&[ErrorKind::QuotaExceeded]);
 /// Changes a connection.
@@ -57,17 +58,19 @@ pub const UPDATE: Operation = Operation::write(
     "updateIntegrationConnection",
     "Changes the name, the headers or the allowed tools of a connection.",
 )
+.workspace()
 .admin()
 .errors(&[ErrorKind::NotFound]);
 /// Removes a connection.
 pub const DELETE: Operation =
     Operation::write("deleteIntegrationConnection", "Removes a connection to an outside tool server.")
+        .workspace()
         .admin()
         .empty()
         .errors(&[ErrorKind::NotFound]);
 /// Reads the tools again.
 pub const SYNC: Operation =
-    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again. This also takes over a connection that was paused because its creator left.")
+    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again. This also takes over a connection that was paused because its creator left.").workspace()
         .admin()
         .errors(&[ErrorKind::NotFound]);
 
@@ -248,6 +251,11 @@ fn each_once(mut names: Vec<String>) -> Vec<String> {
 
 fn missing() -> Error {
     Error::not_found("Connection not found")
+}
+
+/// Connections belong to the workspace: there are none for a caller that is narrowed to mailboxes.
+pub(crate) fn require_reach(call: &Call, ids: &[ConnectionId]) -> Result<()> {
+    if call.mailbox_ids().is_some() && !ids.is_empty() { Err(missing()) } else { Ok(()) }
 }
 
 /// The connections of the workspace that a message names.

@@ -1,7 +1,7 @@
 //! Tasks that triagers found in messages: listing and changing them.
 
 use model::{
-    TaskId,
+    Scope, TaskId,
     tasks::{Task, TaskChange, TaskPage, TaskQuery},
 };
 use store::tasks;
@@ -24,6 +24,7 @@ pub const LIST: Operation =
 /// Changes a task.
 pub const UPDATE: Operation =
     Operation::write("updateTask", "Changes a task that a triager found: its status, or what it says.")
+        .scope(Scope::Agent)
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &UPDATE];
@@ -31,7 +32,7 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &UPDATE];
 /// Lists the tasks of a mailbox.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Result<TaskPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listTasks {mailbox} {:?}", query.status);
     let before: Option<TaskId> = match &query.cursor {
@@ -56,7 +57,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Re
 /// Changes a task.
 #[crate::boxed]
 pub async fn update(app: &App, call: &Call, mailbox: &str, id: TaskId, change: TaskChange) -> Result<Task> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let found = tasks::find(tx, &mailbox, &id).await?;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use mail::address::Address;
 use model::{
-    EmailId, Limit, MailboxId, ThreadId, TriagerId,
+    EmailId, Limit, MailboxId, Scope, ThreadId, TriagerId,
     conversations::Conversation,
     triagers::{
         NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, RunTask,
@@ -35,6 +35,7 @@ pub const LIST: Operation =
 /// Makes a triager.
 pub const CREATE: Operation =
     Operation::write("createTaskTriager", "Creates a triager; at most 10 per mailbox.")
+        .scope(Scope::Agent)
         .created()
         .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 /// Reads a triager.
@@ -45,10 +46,12 @@ pub const UPDATE: Operation = Operation::write(
     "updateTaskTriager",
     "Changes a triager. A list in the request replaces the whole list.",
 )
+.scope(Scope::Agent)
 .errors(&[ErrorKind::NotFound]);
 /// Deletes a triager.
 pub const DELETE: Operation =
     Operation::write("deleteTaskTriager", "Deletes a triager. Its runs, tasks and labels stay.")
+        .scope(Scope::Agent)
         .empty()
         .errors(&[ErrorKind::NotFound, ErrorKind::TriagerProtected]);
 /// Makes a triager the default.
@@ -56,18 +59,20 @@ pub const MAKE_DEFAULT: Operation = Operation::write(
     "makeTaskTriagerDefault",
     "Makes a triager the default of its mailbox: the one that drafts replies and cannot be deleted.",
 )
+.scope(Scope::Agent)
 .errors(&[ErrorKind::NotFound]);
 /// Runs a triager.
 pub const RUN: Operation = Operation::ai_heavy(
     "runTaskTriager",
     "Runs a triager on one email now, whatever its triggers are. A run that is skipped or fails costs nothing.",
-)
+).scope(Scope::Agent)
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
 /// Returns the conversation of a triager.
 pub const CONVERSATION: Operation = Operation::write(
     "getTriagerAgentConversation",
     "Returns the triager's own conversation with the mailbox agent, and creates it if needed.",
 )
+.scope(Scope::Agent)
 .errors(&[ErrorKind::NotFound]);
 /// Reads the last runs.
 pub const RECENT: Operation =
@@ -80,7 +85,7 @@ pub(crate) const OPERATIONS: &[&Operation] =
 /// Lists the triagers.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         Ok(triagers::list(tx, &mailbox).await?)
@@ -91,7 +96,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>>
 /// Reads a triager.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         find(tx, &mailbox, &id).await
@@ -109,7 +114,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) ->
     let name = clean_name("name", &input.name)?;
     let triggers = read_triggers(app, input.triggers, &[])?;
     let tasks = read_tasks(app, input.tasks, &[])?;
-    let (named, id, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    let (named, id, now) = (mailboxes::name(call, mailbox), app.new_id(), call.now);
     app.write(call, async move |tx| {
         let mailbox_id = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         if triagers::list(tx, &mailbox_id).await?.len() >= TRIAGERS_PER_MAILBOX {
@@ -144,7 +149,7 @@ pub async fn update(
     change: TriagerChange,
 ) -> Result<Triager> {
     let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
-    let (app_, named, now) = (app.clone(), mailboxes::name(mailbox), call.now);
+    let (app_, named, now) = (app.clone(), mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let mut triager = find(tx, &mailbox, &id).await?;
@@ -168,7 +173,7 @@ pub async fn update(
 /// Deletes a triager, unless it is the default.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<()> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         if find(tx, &mailbox, &id).await?.is_default {
@@ -185,7 +190,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
 /// Makes a triager the default; the previous one becomes an ordinary one.
 #[crate::boxed]
 pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
@@ -225,7 +230,7 @@ pub async fn conversation(
     mailbox: &str,
     id: TriagerId,
 ) -> Result<TriagerConversation> {
-    let (named, fresh, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    let (named, fresh, now) = (mailboxes::name(call, mailbox), app.new_id(), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
@@ -247,7 +252,7 @@ pub async fn conversation(
 /// Reads the last runs of a mailbox.
 #[crate::boxed]
 pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuery) -> Result<RecentRuns> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         Ok(RecentRuns { runs: triager_runs::list_recent(tx, &mailbox, query.limit).await? })
@@ -268,7 +273,7 @@ pub async fn drafts_to_approve(
     mailbox: &str,
     threads: Vec<ThreadId>,
 ) -> Result<HashMap<EmailId, String>> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let runs = triager_runs::list_of_threads(tx, &mailbox, &threads).await?;

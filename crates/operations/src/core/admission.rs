@@ -1,6 +1,6 @@
 //! How a call is admitted: one visible list of gates, the same for every door.
 //!
-//! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 429, then the door's own
+//! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 403 scope, 429, then the door's own
 //! 413 and 415, idempotency, 400, and 402 last before the operation itself.
 
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ pub struct Replay {
 }
 
 impl App {
-    /// Counts the request and applies the gates: workspace, plan, role, request limit.
+    /// Counts the request and applies the gates: workspace, plan, role, scope, request limit.
     ///
     /// `named` is the workspace id in the path. Every authenticated call counts, refused ones too.
     #[crate::boxed]
@@ -69,7 +69,7 @@ impl App {
         let counting = self.meter().count_request(&counted.workspace, limits.rpm, expected, self.now());
         let (rate, allowed) = counting.await?;
         let entrance = scope.and_then(|access| {
-            check_gates(operation, &caller.actor, access.plan, access.role)?;
+            check_gates(operation, &caller, access.plan, access.role)?;
             if !allowed {
                 let seconds = rate.map_or(60, |rate| rate.reset);
                 return Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds));
@@ -124,7 +124,7 @@ impl App {
         Ok(Call { idempotency, reservation: Mutex::new(Some(reservation)), ..call })
     }
 
-    /// Admission for the console's own pages: the same gates of workspace, plan and role, without counting or
+    /// Admission for the console's own pages: the same gates of workspace, plan, role and scope, without counting or
     /// charging. Plan limits on mail, mailboxes and the like still apply.
     pub fn enter_console(
         &self,
@@ -135,7 +135,7 @@ impl App {
         subject: String,
     ) -> Result<Call> {
         let access = caller.access(named)?.clone();
-        check_gates(operation, &caller.actor, access.plan, access.role)?;
+        check_gates(operation, &caller, access.plan, access.role)?;
         Ok(Call::new(operation, caller, access, self.now(), request_id, subject))
     }
 

@@ -5,13 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use model::{AccountId, Plan, Role, Timestamp, WorkspaceId};
+use model::{AccountId, MailboxId, Plan, Role, Timestamp, WorkspaceId};
 use store::{Tx, idempotency, payments::PaymentKey, vault::DataKey};
 
 use crate::core::{
     caller::{Access, Actor, Caller},
     error::{Error, ErrorKind, Result},
-    gates::check_gates,
+    gates::{check_gates, check_rights},
     lock::lock,
     metering::Reservation,
     operation::{Answer, Operation},
@@ -107,9 +107,20 @@ impl Call {
         }
     }
 
-    /// A further operation on behalf of this call: same caller, same rights, paid for by this one.
+    /// A further operation on behalf of this call: same caller, same rights and scopes, paid for by this one.
     pub(crate) fn follow(&self, operation: &'static Operation, now: Timestamp) -> Result<Self> {
-        check_gates(operation, &self.caller.actor, self.plan, self.role)?;
+        check_gates(operation, &self.caller, self.plan, self.role)?;
+        Ok(self.with_operation(operation, now))
+    }
+
+    /// An operation that is a step of this one, and needs no scope of its own: whoever may rewrite a draft may have it
+    /// read for that.
+    pub(crate) fn step(&self, operation: &'static Operation, now: Timestamp) -> Result<Self> {
+        check_rights(operation, &self.caller.actor, self.plan, self.role)?;
+        Ok(self.with_operation(operation, now))
+    }
+
+    fn with_operation(&self, operation: &'static Operation, now: Timestamp) -> Self {
         let access = Access {
             workspace: self.workspace.clone(),
             name: String::new(),
@@ -117,7 +128,12 @@ impl Call {
             plan: self.plan,
         };
         let (request_id, subject) = (self.request_id.clone(), self.subject.clone());
-        Ok(Self::new(operation, self.caller.clone(), access, now, request_id, subject))
+        Self::new(operation, self.caller.clone(), access, now, request_id, subject)
+    }
+
+    /// The mailboxes that the caller sees; `None` for all.
+    pub(crate) fn mailbox_ids(&self) -> Option<&Arc<[MailboxId]>> {
+        self.caller.narrowing.mailbox_ids()
     }
 
     /// Refuses a workspace id, given in a path, a body or a query, that is not the call's.

@@ -2,7 +2,11 @@
 
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 
-use crate::core::error::{Error, ErrorKind, Result};
+use crate::core::{
+    error::{Error, ErrorKind, Result},
+    narrowing::Narrowing,
+    operation::Operation,
+};
 
 /// Who makes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,10 @@ pub struct Caller {
     /// The workspace of a call that names none.
     pub chosen: usize,
     pub(crate) expires_at: Option<Timestamp>,
+    /// What it may do less than its role.
+    pub(crate) narrowing: Narrowing,
+    /// Which state of the key this is; a session has one.
+    pub(crate) revision: i64,
     /// The hash of the key or session token.
     pub(crate) hash: Option<SecretHash>,
 }
@@ -80,6 +88,8 @@ impl Caller {
             workspaces: vec![access],
             chosen: 0,
             expires_at: None,
+            narrowing: Narrowing::default(),
+            revision: 0,
             hash: None,
         }
     }
@@ -87,7 +97,12 @@ impl Caller {
     /// A chat that is linked to a mailbox of a workspace.
     pub(crate) fn chat(chat: i64, access: Access) -> Self {
         let actor = Actor::Chat(format!("telegram {chat}"));
-        Self { actor, workspaces: vec![access], chosen: 0, expires_at: None, hash: None }
+        Self { actor, ..Self::wallet(String::new(), access) }
+    }
+
+    /// Whether the caller's scopes and mailboxes allow an operation.
+    pub fn reaches(&self, operation: &Operation) -> bool {
+        self.narrowing.lack(operation).is_none()
     }
 
     /// The access of a call: to the named workspace, or to the chosen one.

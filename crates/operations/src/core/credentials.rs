@@ -13,6 +13,7 @@ use crate::core::{
     caller::{Access, Actor, Caller, Credential},
     error::{Error, ErrorKind, Result},
     lock::lock,
+    narrowing::Narrowing,
     secrets,
 };
 
@@ -41,18 +42,18 @@ impl App {
         Ok(caller)
     }
 
-    /// Whether an earlier authentication would still succeed.
+    /// Whether an earlier authentication would still succeed, with the same result.
     #[crate::boxed]
     pub async fn is_still_valid(&self, caller: &Caller) -> bool {
         if caller.expires_at.is_some_and(|end| end <= self.now()) {
             return false;
         }
         let workspace = caller.workspaces.first().map(|access| access.workspace.clone());
-        let actor = caller.actor.clone();
+        let (actor, revision) = (caller.actor.clone(), caller.revision);
         let found: Result<bool, store::Error> = self
             .db()
             .system_read(async move |tx| match (actor, workspace) {
-                (Actor::Key(id), Some(workspace)) => system::key_exists(tx, &workspace, &id).await,
+                (Actor::Key(id), Some(workspace)) => system::key_exists(tx, &workspace, &id, revision).await,
                 (Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_), _) => Ok(false),
                 (Actor::Person { session, .. }, _) => system::session_exists(tx, &session).await,
             })
@@ -106,6 +107,8 @@ impl App {
     async fn find_key(&self, hash: [u8; 32]) -> Result<Option<Caller>> {
         let found = self.db().system_read(async move |tx| system::find_key(tx, &hash).await).await?;
         Ok(found.map(|key| Caller {
+            narrowing: Narrowing::of_key(&key),
+            revision: key.revision,
             actor: Actor::Key(key.id),
             workspaces: vec![Access {
                 workspace: key.workspace_id,
@@ -142,7 +145,15 @@ impl App {
                 session: session.id,
                 is_admin: session.is_admin,
             };
-            Caller { actor, workspaces, chosen, expires_at: Some(session.expires_at), hash: Some(hash) }
+            Caller {
+                actor,
+                workspaces,
+                chosen,
+                expires_at: Some(session.expires_at),
+                narrowing: Narrowing::default(),
+                revision: 0,
+                hash: Some(hash),
+            }
         }))
     }
 

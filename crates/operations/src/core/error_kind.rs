@@ -23,6 +23,7 @@ pub enum ErrorKind {
     WorkspaceScopeDenied,
     PlanRequired,
     RoleRequired,
+    ScopeRequired,
     CrossSiteRequest,
     ConfirmationInvalid,
     ContentWithheld,
@@ -92,6 +93,7 @@ impl ErrorKind {
         Self::WorkspaceScopeDenied,
         Self::PlanRequired,
         Self::RoleRequired,
+        Self::ScopeRequired,
         Self::CrossSiteRequest,
         Self::ConfirmationInvalid,
         Self::ContentWithheld,
@@ -154,6 +156,9 @@ impl ErrorKind {
                 "Move the workspace to a plan that includes this; x-plans in /openapi.json names them."
             }
             Self::RoleRequired => "Use a key or an account with the admin role.",
+            Self::ScopeRequired => {
+                "Use a key with the scope that x-scope in /openapi.json names; GET /api/v1/me shows the scopes of yours."
+            }
             Self::CrossSiteRequest => {
                 "Send the Origin header with this server's own URL, as browsers do, or use an API key instead of a cookie."
             }
@@ -199,6 +204,7 @@ impl ErrorKind {
             Self::WorkspaceScopeDenied => "workspace_scope_denied",
             Self::PlanRequired => "plan_required",
             Self::RoleRequired => "role_required",
+            Self::ScopeRequired => "scope_required",
             Self::CrossSiteRequest => "cross_site_request",
             Self::ConfirmationInvalid => "confirmation_invalid",
             Self::ContentWithheld => "content_withheld",
@@ -265,9 +271,11 @@ impl ErrorKind {
             Self::PaymentCredentials => "A request can carry only one payment credential.",
             Self::PaymentReused => "This payment was used for another request.",
             Self::PaymentInProgress => "A request with this payment is still running.",
-            Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {
-                "Forbidden"
-            }
+            Self::WorkspaceScopeDenied
+            | Self::PlanRequired
+            | Self::RoleRequired
+            | Self::ScopeRequired
+            | Self::CrossSiteRequest => "Forbidden",
             Self::ConfirmationInvalid => "The confirmation is not valid for this call.",
             Self::ContentWithheld => "This content is withheld because it is unsafe.",
             Self::SenderNotAllowed => "The mailbox cannot send from this address.",

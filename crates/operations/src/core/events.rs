@@ -16,7 +16,7 @@ use crate::core::{
     app::App,
     call::Call,
     cursor,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     operation::Operation,
 };
 
@@ -24,12 +24,14 @@ use crate::core::{
 pub const LIST: Operation = Operation::read(
     "listEvents",
     "Returns the events of a workspace after a sequence number; with `wait` it waits for the first one.",
-);
+)
+.visible();
 /// Streams the event log.
 pub const STREAM: Operation = Operation::read(
     "streamEvents",
     "Streams the event log of a workspace as server-sent events; resumes from Last-Event-ID.",
-);
+)
+.visible();
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &STREAM];
 
@@ -90,8 +92,10 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
     let mut changes = app.subscribe(&call.workspace);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(query.wait));
     let mut revoked = pin!(app.revoked(call));
+    let mut after = query.after;
     loop {
-        let page = page(app, &call.workspace, query.after, query.limit).await?;
+        let page = page(app, call, after, query.limit).await?;
+        after = page.next_after;
         if !page.events.is_empty() || query.wait == 0 {
             return Ok(page);
         }
@@ -100,24 +104,31 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
                 return Ok(page);
             },
             () = app.ending() => return Ok(page),
-            () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
+            refused = revoked.as_mut() => return Err(refused),
         }
     }
 }
 
-/// A part of the event log, without waiting.
+/// A part of the event log, without waiting: of the mailboxes that the caller sees. The next part begins after what was
+/// left out too, so that nothing is read twice for a caller whose mailboxes are quiet.
 #[crate::boxed]
-pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) -> Result<EventPage> {
+pub async fn page(app: &App, call: &Call, after: i64, limit: i64) -> Result<EventPage> {
+    let (workspace, mailboxes) = (&call.workspace, call.mailbox_ids().cloned());
     let key = app.data_key(workspace).await?;
-    let mut found = app
+    let read: store::Result<_> = app
         .db()
-        .read(workspace, async move |tx| events::list_after(tx, after, limit + 1).await)
-        .await
-        .map_err(Error::from)?;
+        .read(workspace, async move |tx| {
+            let found = events::list_after(tx, after, limit + 1, mailboxes.as_deref()).await?;
+            let seen = if mailboxes.is_some() { events::last_sequence(tx).await? } else { 0 };
+            Ok((found, seen))
+        })
+        .await;
+    let (mut found, seen) = read?;
     let has_more = cursor::truncate(&mut found, limit);
     let events =
         found.into_iter().map(|record| show(workspace, &key, record)).collect::<Result<Vec<Event>>>()?;
-    let next_after = events.last().map_or(after, |event| event.sequence);
+    let shown = events.last().map_or(after, |event| event.sequence);
+    let next_after = if has_more { shown } else { shown.max(seen) };
     Ok(EventPage { events, has_more, next_after })
 }
 

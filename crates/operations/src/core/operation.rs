@@ -2,7 +2,7 @@
 //!
 //! The meter, the gates, the OpenAPI document and the documentation page all read it.
 
-use model::{CreditClass, Plan, Role};
+use model::{CreditClass, Plan, Role, Scope};
 
 use crate::core::error::{Error, ErrorKind, Result};
 
@@ -39,6 +39,28 @@ impl Answer {
     }
 }
 
+/// Which mailboxes an operation concerns, as a key that is narrowed to some of them meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The one that the path names: outside those of the key it does not exist.
+    Mailbox,
+    /// Those that the caller sees: the operation leaves out all others.
+    Visible,
+    /// The workspace as a whole: refused to such a key.
+    Workspace,
+}
+
+impl Reach {
+    /// The name in the OpenAPI document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mailbox => "mailbox",
+            Self::Visible => "visible",
+            Self::Workspace => "workspace",
+        }
+    }
+}
+
 /// One operation of the service.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that readers look up by name")]
@@ -55,6 +77,10 @@ pub struct Operation {
     pub plan: Plan,
     /// The lowest role.
     pub role: Role,
+    /// The scopes of which a narrowed key needs one; empty if it needs none.
+    pub scopes: &'static [Scope],
+    /// Which mailboxes it concerns.
+    pub reach: Reach,
     /// Whether only console sessions may call it.
     pub console_only: bool,
     /// The kind of a successful answer.
@@ -78,6 +104,8 @@ impl Operation {
             writes,
             plan: Plan::Free,
             role: Role::Member,
+            scopes: if writes { Scope::Manage.alone() } else { Scope::Read.alone() },
+            reach: Reach::Mailbox,
             console_only: false,
             answer: Answer::Ok,
             errors: &[],
@@ -99,7 +127,7 @@ impl Operation {
     pub const fn send(id: &'static str, summary: &'static str) -> Self {
         let mut operation = Self::new(id, summary, CreditClass::EmailSend, true);
         operation.answer = Answer::Accepted;
-        operation
+        operation.scope(Scope::Send)
     }
     /// An operation that creates something lasting.
     pub const fn provision(id: &'static str, summary: &'static str) -> Self {
@@ -126,6 +154,26 @@ impl Operation {
     /// Needs a workspace admin.
     pub const fn admin(mut self) -> Self {
         self.role = Role::Admin;
+        self
+    }
+    /// Needs this scope.
+    pub const fn scope(mut self, scope: Scope) -> Self {
+        self.scopes = scope.alone();
+        self
+    }
+    /// Needs one of these scopes; none if there are none.
+    pub const fn any_scope(mut self, scopes: &'static [Scope]) -> Self {
+        self.scopes = scopes;
+        self
+    }
+    /// Concerns the mailboxes that the caller sees.
+    pub const fn visible(mut self) -> Self {
+        self.reach = Reach::Visible;
+        self
+    }
+    /// Concerns the workspace as a whole.
+    pub const fn workspace(mut self) -> Self {
+        self.reach = Reach::Workspace;
         self
     }
     /// Needs a console session.

@@ -53,7 +53,7 @@ pub async fn get(
     email: Option<EmailId>,
     id: AttachmentId,
 ) -> Result<Download> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let (record, content) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;

@@ -49,7 +49,7 @@ pub async fn get(
     id: EmailId,
     query: ContextQuery,
 ) -> Result<EmailContext> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("getEmailContext {id} {}", query.include_held);
     let after = match &query.cursor {

@@ -11,7 +11,7 @@ pub(crate) mod surroundings;
 mod wait;
 
 use model::{
-    EmailId, LabelId, MailboxId, Timestamp,
+    EmailId, LabelId, MailboxId, Scope, Timestamp,
     emails::{
         Deleted, DeletedState, Email, EmailChange, EmailQuery, Move, OmissionReason, ReadOptions, ScanStatus,
         Verification, VerificationCode, VerificationLink,
@@ -61,22 +61,21 @@ pub const UPDATE: Operation = Operation::write(
     "updateEmail",
     "Changes whether an email is read, starred or urgent, its category or its labels.",
 )
+.scope(Scope::Organize)
 .errors(&[ErrorKind::NotFound]);
 /// Deletes an email.
 pub const DELETE: Operation = Operation::write(
     "deleteEmail",
     "Moves an email to Trash. Deletes it permanently if it is already there, if it is a draft, or if `permanent` is true.",
-)
+).scope(Scope::Organize)
 .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Reads the message as it came.
 pub const RAW: Operation = Operation::read("getRawEmail", "Returns the stored message, byte for byte.")
     .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Moves an email.
-pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.").errors(&[
-    ErrorKind::NotFound,
-    ErrorKind::FolderUnknown,
-    ErrorKind::FolderProtected,
-]);
+pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.")
+    .scope(Scope::Organize)
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
 /// Finds codes and links.
 pub const VERIFICATION: Operation = Operation::read(
     "getEmailVerification",
@@ -87,17 +86,21 @@ pub const VERIFICATION: Operation = Operation::read(
 /// Marks many as read.
 pub const BULK_READ: Operation =
     Operation::write("bulkReadEmails", "Marks many emails as read or unread, in one transaction.")
+        .scope(Scope::Organize)
         .errors(&[ErrorKind::NotFound]);
 /// Moves many.
 pub const BULK_MOVE: Operation = Operation::write("bulkMoveEmails", "Moves many emails, in one transaction.")
+    .scope(Scope::Organize)
     .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
 /// Deletes many.
 pub const BULK_DELETE: Operation =
     Operation::write("bulkDeleteEmails", "Deletes many emails, in one transaction.")
+        .scope(Scope::Organize)
         .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked])
         .destructive();
 /// Empties Trash.
 pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash permanently.")
+    .scope(Scope::Organize)
     .errors(&[ErrorKind::NotFound])
     .destructive();
 /// Waits for an email.
@@ -111,6 +114,7 @@ pub const IMPORT: Operation = Operation::write(
     "importEmails",
     "Imports one message or an mbox file as if it had just arrived, for tests, migration and replay.",
 )
+.scope(Scope::Organize)
 .created()
 .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 
@@ -133,7 +137,7 @@ pub(crate) const OPERATIONS: &[&Operation] = &[
 /// Reads an email.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId, query: EmailQuery) -> Result<Email> {
-    read_one(app, call, mailboxes::name(mailbox), id, query.read_options()).await
+    read_one(app, call, mailboxes::name(call, mailbox), id, query.read_options()).await
 }
 
 pub(crate) async fn read_one(
@@ -190,8 +194,9 @@ pub async fn update(
     id: EmailId,
     change: EmailChange,
 ) -> Result<Email> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let shown = open_content(app, call, named.clone(), id.clone()).await?;
+    let options = options_of_change(call);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
@@ -207,7 +212,7 @@ pub async fn update(
         if let Some(labels) = wanted {
             emails::set_labels(tx, &mailbox, &mail, &labels).await?;
         }
-        show_one(tx, &mailbox, &id, shown).await
+        show_one(tx, &mailbox, &id, shown, &options).await
     })
     .await
 }
@@ -224,12 +229,22 @@ async fn open_content(app: &App, call: &Call, named: MailboxName, id: EmailId) -
     present::open(app, &call.workspace, fetched).await
 }
 
+/// How the answer to a change shows the email: without content to a caller that may change emails and not read them.
+fn options_of_change(call: &Call) -> ReadOptions {
+    ReadOptions { metadata_only: !call.caller.reaches(&GET), ..ReadOptions::default() }
+}
+
 /// Presents an email that was changed in this transaction.
-async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: EmailContent) -> Result<Email> {
+async fn show_one(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &EmailId,
+    shown: EmailContent,
+    options: &ReadOptions,
+) -> Result<Email> {
     let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
     let names = FolderNames::load(tx, mailbox, [&mail]).await?;
-    let options = ReadOptions::default();
-    Ok(Presenter { folders: &names, options: &options }.show(mail, shown))
+    Ok(Presenter { folders: &names, options }.show(mail, shown))
 }
 
 async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result<Vec<LabelId>> {
@@ -250,7 +265,7 @@ async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result
 /// Deletes an email.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanent: bool) -> Result<Deleted> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
@@ -268,15 +283,16 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanen
 /// Moves an email.
 #[crate::boxed]
 pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target: Move) -> Result<Email> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let shown = open_content(app, call, named.clone(), id.clone()).await?;
+    let options = options_of_change(call);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         require_folder(tx, &mailbox, &target).await?;
         refuse_drafts(std::slice::from_ref(&mail))?;
         emails::move_to(tx, &mailbox, &[mail], &target.folder_id).await?;
-        show_one(tx, &mailbox, &id, shown).await
+        show_one(tx, &mailbox, &id, shown, &options).await
     })
     .await
 }
@@ -284,7 +300,7 @@ pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target
 /// The stored message, byte for byte, with a name for it.
 #[crate::boxed]
 pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(String, Vec<u8>)> {
-    let (named, email) = (mailboxes::name(mailbox), id.clone());
+    let (named, email) = (mailboxes::name(call, mailbox), id.clone());
     let content = app
         .read(call, async move |tx| {
             let found = present::get::<ContentRecord>(tx, &named, &id).await?;
@@ -307,7 +323,7 @@ pub(crate) fn refuse_flagged(mail: &EmailRecord) -> Result<()> {
 /// The codes and links of a clean message.
 #[crate::boxed]
 pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Verification> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let stored = app.read(call, async move |tx| present::get::<BothTexts>(tx, &named, &id).await).await?;
     let mail = stored.email;
     let mut found = mail::verification::Verification::default();

@@ -1,7 +1,7 @@
 //! Threads of a mailbox: list, read, mark as read, move.
 
 use model::{
-    EmailId, MailboxId, ThreadId, Timestamp,
+    EmailId, MailboxId, Scope, ThreadId, Timestamp,
     emails::{Email, Move, ReadOptions, ThreadQuery},
     threads::{ThreadListQuery, ThreadPage, ThreadSummary, ThreadUpdate},
 };
@@ -41,10 +41,12 @@ pub const GET: Operation = Operation::read(
 .errors(&[ErrorKind::NotFound])
 .tagged();
 /// Marks a thread as read.
-pub const READ: Operation =
-    Operation::write("readThread", "Marks all emails of a thread as read.").errors(&[ErrorKind::NotFound]);
+pub const READ: Operation = Operation::write("readThread", "Marks all emails of a thread as read.")
+    .scope(Scope::Organize)
+    .errors(&[ErrorKind::NotFound]);
 /// Moves a thread.
 pub const MOVE: Operation = Operation::write("moveThread", "Moves all emails of a thread to another folder.")
+    .scope(Scope::Organize)
     .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &READ, &MOVE];
@@ -65,7 +67,7 @@ struct ThreadPosition {
 /// Lists the threads of a mailbox.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery) -> Result<ThreadPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listThreads {mailbox} {:?}", query.folder);
     let after = match &query.cursor {
@@ -126,7 +128,7 @@ pub async fn get(
     id: ThreadId,
     query: ThreadQuery,
 ) -> Result<Vec<Email>> {
-    let (named, now, options) = (mailboxes::name(mailbox), call.now, query.read_options());
+    let (named, now, options) = (mailboxes::name(call, mailbox), call.now, query.read_options());
     let chosen = options.clone();
     // Few threads are long; one that is does no harm.
     let (records, names, count) =
@@ -190,7 +192,7 @@ async fn load(
 /// Marks all emails of a thread as read.
 #[crate::boxed]
 pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result<ThreadUpdate> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let records = records_of(tx, &mailbox, &id).await?;
@@ -208,7 +210,7 @@ pub async fn move_all(
     id: ThreadId,
     target: Move,
 ) -> Result<ThreadUpdate> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mut records = records_of(tx, &mailbox, &id).await?;

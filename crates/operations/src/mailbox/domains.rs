@@ -32,12 +32,14 @@ use crate::core::{
 /// Lists the domains.
 pub const LIST: Operation =
     Operation::read("listEmailDomains", "Lists the custom domains of a workspace with their DNS records.")
+        .workspace()
         .plan(Plan::Developer);
 /// Adds a domain.
 pub const CREATE: Operation = Operation::provision(
     "createEmailDomain",
     "Adds a custom domain, creates its DKIM keys, and returns the DNS records to publish.",
 )
+.workspace()
 .plan(Plan::Developer)
 .admin()
 .errors(&[ErrorKind::QuotaExceeded, ErrorKind::DomainExists]);
@@ -45,7 +47,7 @@ pub const CREATE: Operation = Operation::provision(
 pub const VERIFY: Operation = Operation::write(
     "verifyEmailDomain",
     "Checks the DNS records of a custom domain now. The domain is verified when all required records are found.",
-)
+).workspace()
 .plan(Plan::Developer)
 .admin()
 .errors(&[ErrorKind::NotFound]);
@@ -54,6 +56,7 @@ pub const DELETE: Operation = Operation::write(
     "deleteEmailDomain",
     "Deletes a custom domain and its keys, here and at the sending provider.",
 )
+.workspace()
 .plan(Plan::Developer)
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::DomainInUse]);

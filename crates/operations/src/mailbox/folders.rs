@@ -1,7 +1,7 @@
 //! Folders of a mailbox: list, create, rename, delete.
 
 use model::{
-    FolderId, Limit,
+    FolderId, Limit, Scope,
     folders::SystemFolder,
     folders::{Folder, FolderName, is_system_name, slug},
 };
@@ -25,14 +25,17 @@ pub const LIST: Operation =
 /// Makes a folder.
 pub const CREATE: Operation =
     Operation::write("createFolder", "Creates a folder; its id is the slug of its name.")
+        .scope(Scope::Organize)
         .created()
         .errors(&[ErrorKind::NotFound, ErrorKind::FolderExists, ErrorKind::QuotaExceeded]);
 /// Renames a folder.
 pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays the same.")
+    .scope(Scope::Organize)
     .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected, ErrorKind::FolderExists]);
 /// Deletes a folder.
 pub const DELETE: Operation =
     Operation::write("deleteFolder", "Deletes a folder; its emails move to the archive.")
+        .scope(Scope::Organize)
         .empty()
         .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
 
@@ -46,7 +49,7 @@ const MAX_FOLDERS_PER_MAILBOX: u64 = 1000;
 /// Lists the folders.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.short_read(call, async move |tx| folders::list(tx, &named).await?.ok_or_else(mailboxes::missing))
         .await
 }
@@ -60,7 +63,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
         return Err(Error::invalid("name", "needs at least one letter or digit"));
     }
     let folder = Folder { id: id.into(), name, unread_count: 0, total_count: 0, system: false };
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
@@ -87,7 +90,7 @@ pub async fn rename(
     input: FolderName,
 ) -> Result<Folder> {
     let name = clean_name("name", &input.name)?;
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let folder = get_changeable(tx, &mailbox, &id).await?;
@@ -101,7 +104,7 @@ pub async fn rename(
 /// Deletes a folder.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Result<()> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;

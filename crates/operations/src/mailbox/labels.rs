@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use model::{
-    LabelId, Limit,
+    LabelId, Limit, Scope,
     folders::slug,
     labels::{LABELS_PER_MAILBOX, Label, LabelChange, LabelOrder, NewLabel},
 };
@@ -27,19 +27,23 @@ pub const LIST: Operation =
 /// Makes a label.
 pub const CREATE: Operation =
     Operation::write("createCustomLabel", "Creates a custom label; at most 20 per mailbox.")
+        .scope(Scope::Organize)
         .created()
         .errors(&[ErrorKind::NotFound, ErrorKind::LabelExists, ErrorKind::QuotaExceeded]);
 /// Changes a label.
 pub const UPDATE: Operation = Operation::write("updateCustomLabel", "Changes a custom label.")
+    .scope(Scope::Organize)
     .errors(&[ErrorKind::NotFound, ErrorKind::LabelExists]);
 /// Deletes a label.
 pub const DELETE: Operation =
     Operation::write("deleteCustomLabel", "Deletes a custom label and removes it from all emails.")
+        .scope(Scope::Organize)
         .empty()
         .errors(&[ErrorKind::NotFound]);
 /// Orders the labels.
 pub const REORDER: Operation =
     Operation::write("reorderCustomLabels", "Sets the order of a mailbox's custom labels.")
+        .scope(Scope::Organize)
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &REORDER];
@@ -47,7 +51,7 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE,
 /// Lists the labels.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Label>> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.short_read(call, async move |tx| labels::list_named(tx, &named).await?.ok_or_else(mailboxes::missing))
         .await
 }
@@ -57,7 +61,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Label>> {
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewLabel) -> Result<Label> {
     let name = clean_name("name", &input.name)?;
     let slug = label_slug(&name)?;
-    let (named, id, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    let (named, id, now) = (mailboxes::name(call, mailbox), app.new_id(), call.now);
     app.write(call, async move |tx| {
         let mailbox_id = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox_id).await?;
@@ -88,7 +92,7 @@ pub async fn update(
 ) -> Result<Label> {
     let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
     let new_slug = new_name.as_deref().map(label_slug).transpose()?;
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
@@ -110,7 +114,7 @@ pub async fn update(
 /// Deletes a label.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Result<()> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         // An arriving message must not get the label while it is deleted.
@@ -123,7 +127,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Resul
 /// Orders the labels. All of them must be listed, each once, so that the order is complete.
 #[crate::boxed]
 pub async fn reorder(app: &App, call: &Call, mailbox: &str, order: LabelOrder) -> Result<Vec<Label>> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;

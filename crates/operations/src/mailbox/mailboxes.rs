@@ -2,6 +2,7 @@
 
 use mail::address::{Address, hosted_local_part};
 use model::{
+    MailboxId,
     domains::DomainStatus,
     events::EventType,
     folders::{Folder, SystemFolder, slug},
@@ -18,25 +19,26 @@ use store::{
 use crate::core::{
     app::App,
     call::Call,
-    caller::Actor,
+    caller::{Actor, Caller},
     error::{Error, ErrorKind, Result},
     events::NewEvent,
     input::clean_name,
-    operation::Operation,
+    operation::{Operation, Reach},
 };
 
 /// Lists the mailboxes of a workspace.
 pub const LIST_IN_WORKSPACE: Operation =
-    Operation::read("listWorkspaceMailboxes", "Lists the mailboxes of a workspace.");
+    Operation::read("listWorkspaceMailboxes", "Lists the mailboxes of a workspace.").visible();
 /// Lists the mailboxes of the caller's workspace.
 pub const LIST: Operation =
     Operation::read("listMailboxes", "Lists the mailboxes of the caller's workspace.")
+        .visible()
         .errors(&[ErrorKind::WorkspaceScopeDenied]);
 /// Makes a mailbox.
 pub const CREATE: Operation = Operation::provision(
     "createMailbox",
     "Creates a mailbox. If you are not sure whether a call succeeded, list the mailboxes before you try again without an Idempotency-Key.",
-)
+).workspace()
 .errors(&[ErrorKind::WorkspaceScopeDenied, ErrorKind::QuotaExceeded, ErrorKind::MailboxExists]);
 /// Reads a mailbox.
 pub const GET: Operation =
@@ -64,8 +66,11 @@ pub(crate) const OPERATIONS: &[&Operation] =
 /// Lists the mailboxes of the call's workspace.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
+    let visible = call.mailbox_ids().cloned();
     let (records, unread) = app
-        .read(call, async |tx| Ok((mailboxes::list(tx).await?, mailboxes::unread_by_category(tx).await?)))
+        .read(call, async move |tx| {
+            Ok((list_visible(tx, visible.as_deref()).await?, mailboxes::unread_by_category(tx).await?))
+        })
         .await?;
     Ok(records
         .into_iter()
@@ -74,6 +79,14 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
             ListedMailbox { mailbox: show(app, record), inbox_unread_by_category: counts.unwrap_or_default() }
         })
         .collect())
+}
+
+/// The mailboxes with these ids, or all of the workspace.
+pub(crate) async fn list_visible(tx: &mut Tx, ids: Option<&[MailboxId]>) -> Result<Vec<MailboxRecord>> {
+    match ids {
+        Some(ids) => Ok(mailboxes::list_some(tx, ids).await?),
+        None => Ok(mailboxes::list(tx).await?),
+    }
 }
 
 /// Makes a mailbox.
@@ -197,7 +210,7 @@ pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> 
 /// Reads a mailbox.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
-    let named = name(named);
+    let named = name(call, named);
     let record = app.short_read(call, async move |tx| find(tx, &named).await).await?;
     Ok(show(app, record))
 }
@@ -206,7 +219,7 @@ pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
 #[crate::boxed]
 pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) -> Result<Mailbox> {
     let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
-    let (app_, named, now) = (app.clone(), name(named), call.now);
+    let (app_, named, now) = (app.clone(), name(call, named), call.now);
     app.write(call, async move |tx| {
         let mut record = find(tx, &named).await?;
         record.name = new_name.unwrap_or(record.name);
@@ -221,7 +234,7 @@ pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) 
 /// Deletes a mailbox.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
-    let (app_, named, now) = (app.clone(), name(named), call.now);
+    let (app_, named, now) = (app.clone(), name(call, named), call.now);
     let key = app.data_key(&call.workspace).await?;
     app.write(call, async move |tx| {
         let record = find(tx, &named).await?;
@@ -235,7 +248,7 @@ pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
 /// Reads what a mailbox stores.
 #[crate::boxed]
 pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStorage> {
-    let named = name(named);
+    let named = name(call, named);
     app.read(call, async move |tx| {
         let record = find(tx, &named).await?;
         let (bytes, blob_count) = mailboxes::storage(tx, &record.id).await?;
@@ -267,8 +280,53 @@ pub(crate) fn missing() -> Error {
     Error::not_found("Mailbox not found")
 }
 
+/// The mailbox that a caller named. This is the gate for keys that are narrowed to mailboxes: every operation inside a
+/// mailbox finds it by the result, and any other mailbox is none here.
+pub(crate) fn name(call: &Call, text: &str) -> MailboxName {
+    call.caller.narrowing.resolve(parse_name(text))
+}
+
+/// What a request is about for a narrowed caller, beside what it says: its scopes, whether the mailbox in its path exists
+/// for it, and without one, which mailboxes do. So no stored answer is replayed to a caller that would not get it now.
+/// Empty for all others.
+pub fn visible_part(caller: &Caller, operation: &Operation, mailbox: Option<&str>) -> String {
+    let mut part = caller.narrowing.scope_names();
+    part.push_str(&visible_mailboxes(caller, operation, mailbox));
+    part
+}
+
+fn visible_mailboxes(caller: &Caller, operation: &Operation, mailbox: Option<&str>) -> String {
+    let Some(ids) = caller.narrowing.mailbox_ids() else { return String::new() };
+    match mailbox {
+        Some(text) if operation.reach == Reach::Mailbox => {
+            let sees = caller.narrowing.sees(parse_name(text));
+            if sees { String::new() } else { "outside".to_owned() }
+        }
+        _ => ids.iter().map(model::Id::as_str).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The ids of the mailboxes that a caller named in a field of the input.
+pub(crate) async fn known(
+    tx: &mut Tx,
+    field: &str,
+    named: &[MailboxId],
+    name: impl Fn(&str) -> MailboxName + Send,
+) -> Result<Vec<MailboxId>> {
+    let mut known: Vec<MailboxId> = Vec::with_capacity(named.len());
+    for (position, text) in named.iter().enumerate() {
+        let Some(id) = mailboxes::find_id(tx, &name(text.as_str())).await? else {
+            return Err(Error::invalid(format!("{field}[{position}]"), "there is no such mailbox"));
+        };
+        if !known.contains(&id) {
+            known.push(id);
+        }
+    }
+    Ok(known)
+}
+
 /// How a caller names a mailbox: by its UUID, its alias id, or its address in any spelling.
-pub(crate) fn name(text: &str) -> MailboxName {
+pub(crate) fn parse_name(text: &str) -> MailboxName {
     if text.contains('@') {
         let address = Address::parse(text).map(|address| address.as_str().to_owned());
         // An invalid address finds nothing, like an unknown one.

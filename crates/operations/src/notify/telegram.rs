@@ -47,7 +47,7 @@ const CODE_SECONDS: i64 = 600;
 /// Reads the link of a mailbox.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str) -> Result<TelegramLink> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let found = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
@@ -68,7 +68,7 @@ pub async fn get(app: &App, call: &Call, mailbox: &str) -> Result<TelegramLink> 
 /// Makes a code for a mailbox.
 #[crate::boxed]
 pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let wanted = named.clone();
     app.read(call, async move |tx| mailboxes::find_id(tx, &wanted).await).await?;
     let name = bot::name(app).await?;
@@ -86,7 +86,7 @@ pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode>
 /// Removes the link of a mailbox.
 #[crate::boxed]
 pub async fn unlink(app: &App, call: &Call, mailbox: &str) -> Result<TelegramUnlinked> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         telegram::delete(tx, &mailbox).await?;

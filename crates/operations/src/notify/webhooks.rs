@@ -15,7 +15,6 @@ use model::{
 use serde::{Deserialize, Serialize};
 use store::{
     Tx, events,
-    mailboxes::MailboxName,
     webhooks::{self, DeliveryRecord, WebhookRecord},
     workspaces,
 };
@@ -25,6 +24,7 @@ use crate::{
     core::{
         app::App,
         call::Call,
+        caller::Caller,
         cursor,
         error::{Error, ErrorKind, Result},
         operation::Operation,
@@ -33,27 +33,34 @@ use crate::{
 };
 
 /// Lists the webhooks.
-pub const LIST: Operation = Operation::read("listWebhooks", "Lists the webhooks of a workspace.").admin();
+pub const LIST: Operation =
+    Operation::read("listWebhooks", "Lists the webhooks of a workspace.").visible().admin();
 /// Makes a webhook.
 pub const CREATE: Operation = Operation::write(
     "createWebhook",
     "Creates a webhook. Its secret is shown only in this response. At most 20 per workspace.",
 )
+.visible()
 .admin()
 .created()
 .errors(&[ErrorKind::QuotaExceeded]);
 /// Reads a webhook.
-pub const GET: Operation =
-    Operation::read("getWebhook", "Returns a webhook.").admin().errors(&[ErrorKind::NotFound]).tagged();
+pub const GET: Operation = Operation::read("getWebhook", "Returns a webhook.")
+    .visible()
+    .admin()
+    .errors(&[ErrorKind::NotFound])
+    .tagged();
 /// Changes a webhook.
 pub const UPDATE: Operation = Operation::write(
     "updateWebhook",
     "Changes, pauses or resumes a webhook. Events that occur while it is paused are not delivered later.",
 )
+.visible()
 .admin()
 .errors(&[ErrorKind::NotFound]);
 /// Deletes a webhook.
 pub const DELETE: Operation = Operation::write("deleteWebhook", "Deletes a webhook and its log.")
+    .visible()
     .admin()
     .empty()
     .errors(&[ErrorKind::NotFound]);
@@ -62,6 +69,7 @@ pub const ROTATE: Operation = Operation::write(
     "rotateWebhookSecret",
     "Gives a webhook a new secret. For 24 hours deliveries are signed with the old one too.",
 )
+.visible()
 .admin()
 .errors(&[ErrorKind::NotFound]);
 /// Sends a test event.
@@ -69,6 +77,7 @@ pub const TEST: Operation = Operation::write(
     "testWebhook",
     "Sends an event of the type webhook.test to a webhook; the delivery log shows the result.",
 )
+.visible()
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 /// Lists deliveries.
@@ -76,11 +85,13 @@ pub const DELIVERIES: Operation = Operation::read(
     "listWebhookDeliveries",
     "Lists the deliveries of a webhook in the last 7 days with every attempt, newest first.",
 )
+.visible()
 .admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Sends a delivery again.
 pub const RETRY: Operation =
     Operation::write("retryWebhookDelivery", "Sends a delivery again now, with the same id.")
+        .visible()
         .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 
@@ -99,7 +110,7 @@ const OLD_SECRET_SECONDS: i64 = 24 * 3600;
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<Webhook>> {
     let found = app.read(call, async |tx| Ok(webhooks::list(tx).await?)).await?;
-    Ok(found.into_iter().map(show).collect())
+    Ok(found.into_iter().filter(|record| is_visible(&call.caller, record)).map(show).collect())
 }
 
 /// Makes a webhook. It gets events from now on.
@@ -123,7 +134,7 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
         created_at: call.now,
         updated_at: call.now,
     };
-    let wanted = input.mailbox_ids;
+    let (wanted, caller) = (input.mailbox_ids, call.caller.clone());
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         require_creator(tx, record.created_by.as_ref()).await?;
@@ -131,7 +142,7 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
         if !limit.has_room(u64::try_from(webhooks::count(tx).await?).unwrap_or_default()) {
             return Err(Error::quota("webhooks", limit));
         }
-        record.mailbox_ids = known_mailboxes(tx, wanted).await?;
+        record.mailbox_ids = chosen_mailboxes(tx, &caller, wanted).await?;
         record.sequence = events::last_sequence(tx).await?;
         webhooks::insert(tx, &record).await?;
         Ok(WebhookWithSecret { webhook: show(record), secret })
@@ -142,8 +153,8 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
 /// Reads a webhook.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, id: WebhookId) -> Result<Webhook> {
-    let found = app.read(call, async move |tx| Ok(webhooks::find(tx, &id).await?)).await?;
-    found.map(show).ok_or_else(missing)
+    let caller = call.caller.clone();
+    app.read(call, async move |tx| Ok(show(find(tx, &caller, &id).await?))).await
 }
 
 /// Changes a webhook.
@@ -151,12 +162,12 @@ pub async fn get(app: &App, call: &Call, id: WebhookId) -> Result<Webhook> {
 pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
     let allow_private = app.settings().webhooks_allow_private;
     let url = change.url.map(|url| target::clean_url(&url, allow_private)).transpose()?;
-    let (now, caller) = (call.now, call.creator());
+    let (now, caller, creator) = (call.now, call.caller.clone(), call.creator());
     app.write(call, async move |tx| {
         if change.status == Some(WebhookStatus::Active) {
             workspaces::lock(tx).await?;
         }
-        let mut record = find_for_change(tx, &id).await?;
+        let mut record = find_for_change(tx, &caller, &id).await?;
         if let Some(url) = url {
             record.url = url;
             record.failures = 0;
@@ -164,12 +175,12 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
         }
         record.event_types = change.event_types.map_or(record.event_types, each_once);
         if let Some(wanted) = change.mailbox_ids {
-            record.mailbox_ids = known_mailboxes(tx, wanted).await?;
+            record.mailbox_ids = chosen_mailboxes(tx, &caller, wanted).await?;
         }
         let status = change.status.unwrap_or(record.status);
         if record.status == WebhookStatus::Paused && status == WebhookStatus::Active {
             record.sequence = events::last_sequence(tx).await?;
-            record.created_by = take_over(tx, record.created_by, caller).await?;
+            record.created_by = take_over(tx, record.created_by, creator).await?;
             webhooks::clear_backoff(tx, &id).await?;
         }
         record.status = status;
@@ -183,17 +194,21 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
 /// Deletes a webhook.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: WebhookId) -> Result<()> {
-    app.write(call, async move |tx| if webhooks::delete(tx, &id).await? { Ok(()) } else { Err(missing()) })
-        .await
+    let caller = call.caller.clone();
+    app.write(call, async move |tx| {
+        find(tx, &caller, &id).await?;
+        if webhooks::delete(tx, &id).await? { Ok(()) } else { Err(missing()) }
+    })
+    .await
 }
 
 /// Gives a webhook a new secret.
 #[crate::boxed]
 pub async fn rotate_secret(app: &App, call: &Call, id: WebhookId) -> Result<WebhookWithSecret> {
     let (secret, sealed) = new_secret(app, &call.workspace).await?;
-    let now = call.now;
+    let (now, caller) = (call.now, call.caller.clone());
     app.write(call, async move |tx| {
-        let mut record = find_for_change(tx, &id).await?;
+        let mut record = find_for_change(tx, &caller, &id).await?;
         record.old_secret = Some(std::mem::replace(&mut record.secret, sealed));
         record.old_secret_until = Some(now.plus_seconds(OLD_SECRET_SECONDS));
         record.updated_at = now;
@@ -235,8 +250,9 @@ pub async fn test(app: &App, call: &Call, id: WebhookId) -> Result<Delivery> {
         event: Some(key.seal(TEST_EVENT, &plain).map_err(store::Error::from)?),
         ..new_delivery(app.new_id(), id, event_id, TEST_TYPE.to_owned(), None, call.now)
     };
+    let caller = call.caller.clone();
     app.write(call, async move |tx| {
-        require_active(tx, &record.webhook_id).await?;
+        require_active(tx, &caller, &record.webhook_id).await?;
         webhooks::insert_delivery(tx, &record).await?;
         webhooks::make_due(tx, &record.webhook_id, record.created_at).await?;
         Ok(show_delivery(record))
@@ -259,12 +275,15 @@ pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQu
         Some(text) => Some(cursor::open::<DeliveryPosition>(&key, &about, text)?.before),
         None => None,
     };
-    let (limit, status) = (query.limit, query.status);
+    let (limit, status, caller) = (query.limit, query.status, call.caller.clone());
     let (mut found, paused_until) = app
         .read(call, async move |tx| {
-            webhooks::find(tx, &id).await?.ok_or_else(missing)?;
+            find(tx, &caller, &id).await?;
             let paused_until = webhooks::backoff_until(tx, &id).await?;
-            Ok((webhooks::list_deliveries(tx, &id, status, before.as_ref(), limit + 1).await?, paused_until))
+            let visible = caller.narrowing.mailbox_ids().map(AsRef::as_ref);
+            let found =
+                webhooks::list_deliveries(tx, &id, status, before.as_ref(), limit + 1, visible).await?;
+            Ok((found, paused_until))
         })
         .await?;
     for record in &mut found {
@@ -282,10 +301,11 @@ pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQu
 /// Sends a delivery again.
 #[crate::boxed]
 pub async fn retry(app: &App, call: &Call, id: WebhookId, delivery: DeliveryId) -> Result<Delivery> {
-    let now = call.now;
+    let (now, caller) = (call.now, call.caller.clone());
     app.write(call, async move |tx| {
-        require_active(tx, &id).await?;
-        let found = webhooks::find_delivery(tx, &id, &delivery).await?;
+        require_active(tx, &caller, &id).await?;
+        let visible = caller.narrowing.mailbox_ids().map(AsRef::as_ref);
+        let found = webhooks::find_delivery(tx, &id, &delivery, visible).await?;
         let mut record = found.ok_or_else(|| Error::not_found("Delivery not found"))?;
         record.status = DeliveryStatus::Pending;
         record.tries = 0;
@@ -300,16 +320,27 @@ pub async fn retry(app: &App, call: &Call, id: WebhookId, delivery: DeliveryId) 
 }
 
 /// Locks a webhook that must be active.
-async fn require_active(tx: &mut Tx, id: &WebhookId) -> Result<()> {
-    let record = find_for_change(tx, id).await?;
+async fn require_active(tx: &mut Tx, caller: &Caller, id: &WebhookId) -> Result<()> {
+    let record = find_for_change(tx, caller, id).await?;
     if record.status == WebhookStatus::Paused {
         return Err(Error::new(ErrorKind::WebhookPaused).with_fix("Set its status to active first."));
     }
     Ok(webhooks::clear_backoff(tx, id).await?)
 }
 
-async fn find_for_change(tx: &mut Tx, id: &WebhookId) -> Result<WebhookRecord> {
-    webhooks::find_for_change(tx, id).await?.ok_or_else(missing)
+async fn find(tx: &mut Tx, caller: &Caller, id: &WebhookId) -> Result<WebhookRecord> {
+    let found = webhooks::find(tx, id).await?;
+    found.filter(|record| is_visible(caller, record)).ok_or_else(missing)
+}
+
+async fn find_for_change(tx: &mut Tx, caller: &Caller, id: &WebhookId) -> Result<WebhookRecord> {
+    let found = webhooks::find_for_change(tx, id).await?;
+    found.filter(|record| is_visible(caller, record)).ok_or_else(missing)
+}
+
+/// Whether a webhook gets events of no mailboxes but those that the caller sees.
+fn is_visible(caller: &Caller, record: &WebhookRecord) -> bool {
+    caller.narrowing.covers(record.mailbox_ids.as_deref())
 }
 
 /// A delivery that is due at once.
@@ -355,20 +386,20 @@ fn each_once(types: Vec<EventType>) -> Vec<EventType> {
     once
 }
 
-/// The ids of mailboxes of the workspace, by any of their names.
-async fn known_mailboxes(tx: &mut Tx, named: Option<Vec<MailboxId>>) -> Result<Option<Vec<MailboxId>>> {
-    let Some(named) = named else { return Ok(None) };
-    let mut known: Vec<MailboxId> = Vec::with_capacity(named.len());
-    for (position, text) in named.iter().enumerate() {
-        let name: MailboxName = mailboxes::name(text.as_str());
-        let Some(id) = store::mailboxes::find_id(tx, &name).await? else {
-            return Err(Error::invalid(format!("mailbox_ids[{position}]"), "there is no such mailbox"));
-        };
-        if !known.contains(&id) {
-            known.push(id);
+/// The mailboxes whose events a webhook gets: those that were named, or all that the caller sees. So what a narrowed key
+/// makes stays narrowed, whatever becomes of the key.
+async fn chosen_mailboxes(
+    tx: &mut Tx,
+    caller: &Caller,
+    named: Option<Vec<MailboxId>>,
+) -> Result<Option<Vec<MailboxId>>> {
+    match named {
+        Some(named) => {
+            let name = |text: &str| caller.narrowing.resolve(mailboxes::parse_name(text));
+            Ok(Some(mailboxes::known(tx, "mailbox_ids", &named, name).await?))
         }
+        None => Ok(caller.narrowing.mailbox_ids().map(|ids| ids.to_vec())),
     }
-    Ok(Some(known))
 }
 
 fn missing() -> Error {

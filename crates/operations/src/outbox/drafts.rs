@@ -7,7 +7,7 @@ mod regenerate;
 
 use mail::address::Mailbox;
 use model::{
-    EmailId,
+    EmailId, Scope,
     drafts::{Draft, DraftListQuery, DraftPage, DraftState, NewDraft, SavedDraft},
     emails::{BodyFormat, SortColumn, SortDirection},
     folders::SystemFolder,
@@ -45,6 +45,7 @@ pub const LIST: Operation = Operation::read("listDrafts", "Lists the drafts of a
 /// Saves a draft.
 pub const SAVE: Operation =
     Operation::write("saveDraft", "Saves a draft, or replaces the one that `draft_id` names.")
+        .scope(Scope::Draft)
         .created()
         .errors(SAVING_ERRORS);
 /// Reads a draft.
@@ -53,6 +54,7 @@ pub const GET: Operation = Operation::read("getDraft", "Returns a draft with its
     .tagged();
 /// Deletes a draft.
 pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft permanently.")
+    .scope(Scope::Draft)
     .empty()
     .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Sends a draft.
@@ -62,7 +64,7 @@ pub const SEND: Operation = Operation::send("sendDraft", "Sends a draft as it is
 pub const REGENERATE: Operation = Operation::ai_light(
     "regenerateDraft",
     "Rewrites a draft with the language model, keeps quoted text, and returns the new text; the draft itself is not changed.",
-)
+).scope(Scope::Draft)
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &SAVE, &GET, &DELETE, &SEND, &REGENERATE];
@@ -142,7 +144,7 @@ pub(crate) fn saved(email: EmailRecord) -> SavedDraft {
 /// Reads a draft.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Draft> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let (record, email) = app
         .read(call, async move |tx| {
@@ -181,7 +183,7 @@ fn show(key: &DataKey, record: DraftRecord, email: EmailRecord) -> Result<Draft>
 /// Lists the drafts of a mailbox.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<DraftPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listDrafts {mailbox}");
     let after: Option<ListPosition> = match &query.cursor {
@@ -220,7 +222,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
 /// Deletes a draft for good.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<()> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;

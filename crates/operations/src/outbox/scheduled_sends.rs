@@ -5,7 +5,7 @@
 pub mod worker;
 
 use model::{
-    EmailId, MailboxId, Timestamp,
+    EmailId, MailboxId, Scope, Timestamp,
     drafts::{
         DraftListQuery, DraftState, NewScheduledSend, SavedDraft, ScheduleChange, ScheduledSend,
         ScheduledSendPage,
@@ -64,10 +64,12 @@ pub const GET: Operation =
         .tagged();
 /// Moves a scheduled send to another time.
 pub const UPDATE: Operation = Operation::write("rescheduleSend", "Reschedules a scheduled send.")
+    .any_scope(&[Scope::Draft, Scope::Send])
     .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Cancels a scheduled send.
 pub const CANCEL: Operation =
     Operation::write("cancelScheduledSend", "Cancels a scheduled send, which becomes a draft again.")
+        .any_scope(&[Scope::Draft, Scope::Send])
         .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &GET, &UPDATE, &CANCEL];
@@ -204,7 +206,7 @@ async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<DraftRec
 /// Reads a scheduled send.
 #[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<ScheduledSend> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
@@ -224,7 +226,7 @@ struct SchedulePosition {
 /// Lists the scheduled sends of a mailbox.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<ScheduledSendPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listScheduledSends {mailbox}");
     let after = match &query.cursor {
@@ -272,7 +274,7 @@ pub async fn update(
 ) -> Result<ScheduledSend> {
     let (at, now) = (change.scheduled_send_at, call.now);
     Error::refuse(time_fault(at, now).into_iter().collect())?;
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
@@ -306,7 +308,7 @@ async fn change_to(tx: &mut Tx, mailbox: &MailboxId, record: &DraftRecord) -> Re
 /// Cancels a scheduled send.
 #[crate::boxed]
 pub async fn cancel(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<SavedDraft> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         crate::inbox::emails::cancellation_result(stored::cancel_schedule(tx, &mailbox, &id, now).await?)?;

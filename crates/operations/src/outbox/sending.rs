@@ -449,7 +449,7 @@ pub async fn compose_forward(
 /// Reads the delivery status of a message for each recipient.
 #[crate::boxed]
 pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Delivery> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     let (email, queued, recipients) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;

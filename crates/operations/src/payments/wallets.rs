@@ -32,7 +32,7 @@ impl Wallet {
     /// Whether a mailbox of this wallet can be read with a sign-in only.
     pub fn requires_siwx(&self, named: &str) -> bool {
         !self.siwx_only.is_empty() && {
-            let named = match mailboxes::name(named) {
+            let named = match mailboxes::parse_name(named) {
                 MailboxName::Id(id) => id.as_str().to_owned(),
                 MailboxName::PublicId(text) | MailboxName::Email(text) => text,
             };

@@ -7,7 +7,7 @@ pub mod worker;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use model::{
-    DocumentId,
+    DocumentId, Scope,
     knowledge::{
         Document, DocumentCheck, DocumentPage, DocumentQuery, DocumentStatus, DocumentType,
         MAX_DOCUMENT_BYTES, NewDocument,
@@ -37,30 +37,38 @@ use crate::{
 /// Lists the documents.
 pub const LIST: Operation =
     Operation::read("listDocuments", "Lists the documents of the workspace, newest first.")
+        .workspace()
         .errors(&[ErrorKind::InvalidCursor]);
 /// Adds a document.
 pub const ADD: Operation = Operation::ai_heavy(
     "addDocument",
     "Adds a document (text, Markdown, HTML, PDF or an email) of at most 10 MiB. It is indexed in the background.",
-)
+).scope(Scope::Agent).workspace()
 .created()
 .errors(&[ErrorKind::MemoryUnavailable, ErrorKind::QuotaExceeded, ErrorKind::PayloadTooLarge]);
 /// Reads a document's state.
-pub const GET: Operation =
-    Operation::read("getDocument", "Returns a document's state.").tagged().errors(&[ErrorKind::NotFound]);
+pub const GET: Operation = Operation::read("getDocument", "Returns a document's state.")
+    .workspace()
+    .tagged()
+    .errors(&[ErrorKind::NotFound]);
 /// Deletes a document.
 pub const DELETE: Operation =
     Operation::write("deleteDocument", "Deletes a document and everything that memory keeps of it.")
+        .scope(Scope::Agent)
+        .workspace()
         .empty()
         .errors(&[ErrorKind::NotFound]);
 /// Downloads a document.
 pub const DOWNLOAD: Operation = Operation::read("downloadDocument", "Downloads a document, byte for byte.")
+    .workspace()
     .errors(&[ErrorKind::NotFound]);
 /// Checks a document.
 pub const VERIFY: Operation = Operation::write(
     "verifyDocument",
     "Checks that a document's stored bytes and indexed passages are intact.",
 )
+.scope(Scope::Agent)
+.workspace()
 .errors(&[ErrorKind::NotFound, ErrorKind::MemoryUnavailable]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &ADD, &GET, &DELETE, &DOWNLOAD, &VERIFY];

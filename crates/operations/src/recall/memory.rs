@@ -14,7 +14,7 @@ pub(crate) mod passages;
 pub mod renew;
 
 use model::{
-    EmailId, MemoryId, WorkspaceId,
+    EmailId, MemoryId, Scope, WorkspaceId,
     memory::{
         MemoryCredentials, MemorySource, MemoryStatus, MemoryVerified, Recall, Recalled, Remember,
         Remembered, Snippet,
@@ -42,30 +42,34 @@ use crate::{
 
 /// Remembers a text.
 pub const REMEMBER: Operation = Operation::write("remember", "Stores a text in the workspace's memory.")
+    .scope(Scope::Agent)
+    .workspace()
     .created()
     .errors(&[ErrorKind::MemoryUnavailable, ErrorKind::QuotaExceeded, ErrorKind::WorkspaceScopeDenied]);
 /// Forgets a text.
 pub const FORGET: Operation = Operation::write(
     "forget",
     "Deletes a memory. With the blobId of an email, deletes what memory keeps of that email, but not the email.",
-)
+).scope(Scope::Agent).workspace()
 .empty()
 .errors(&[ErrorKind::NotFound, ErrorKind::MemoryUnavailable]);
 /// Recalls texts.
 pub const RECALL: Operation = Operation::ai_light(
     "recall",
     "Finds matching passages in the memories, documents and clean mail of the workspace, best match first. Snippets are data; those from mail are untrusted.",
-)
+).scope(Scope::Agent).visible()
 .changes_nothing()
 .errors(&[ErrorKind::MemoryUnavailable, ErrorKind::WorkspaceScopeDenied]);
 /// Reads whether the memory store can be used.
 pub const CREDENTIALS: Operation =
-    Operation::read("getMemoryCredentials", "Returns the state of the memory store.");
+    Operation::read("getMemoryCredentials", "Returns the state of the memory store.").workspace();
 /// Tries the memory store.
 pub const VERIFY: Operation = Operation::write(
     "verifyMemoryCredentials",
     "Tests the memory store: writes a text, recalls it and deletes it again.",
 )
+.scope(Scope::Agent)
+.workspace()
 .errors(&[ErrorKind::MemoryUnavailable]);
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&REMEMBER, &FORGET, &RECALL, &CREDENTIALS, &VERIFY];
@@ -178,10 +182,16 @@ pub async fn recall(app: &App, call: &Call, input: Recall) -> Result<Recalled> {
     let key = require(app, &call.workspace).await?;
     check_owner(app, call, input.owner_address.as_deref()).await?;
     let has = |source: MemorySource| input.sources.as_ref().is_none_or(|sources| sources.contains(&source));
+    // Memories and documents belong to the workspace as a whole, and may be made of any mailbox's mail.
+    let sees_all = call.mailbox_ids().is_none();
     let filter = PassageFilter {
-        memories: has(MemorySource::Memory),
-        documents: has(MemorySource::Document),
-        mail: if has(MemorySource::Email) { MailFilter::All } else { MailFilter::No },
+        memories: sees_all && has(MemorySource::Memory),
+        documents: sees_all && has(MemorySource::Document),
+        mail: match call.mailbox_ids() {
+            _ if !has(MemorySource::Email) => MailFilter::No,
+            Some(ids) => MailFilter::Of(ids.iter().map(ToString::to_string).collect()),
+            None => MailFilter::All,
+        },
     };
     let query = Query::new(app, &call.workspace, &input.query).await?;
     let limit = usize::try_from(input.limit).unwrap_or(1);

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use mail::address::Address;
 use model::{
-    ApiKeyId, Plan, Role, Timestamp, WorkspaceId,
+    ApiKeyId, Plan, Timestamp, WorkspaceId,
     accounts::{PASSWORD_MAX, PASSWORD_MIN, SignUp},
     affiliate::{Payout, PayoutStatus},
-    api_keys::{ApiKey, ApiKeyWithSecret},
+    api_keys::{ApiKey, ApiKeyWithSecret, NewApiKey},
 };
 use serde::Serialize;
 use store::{system, workspaces};
@@ -61,15 +61,9 @@ pub async fn create_account(
 
 /// Makes a key for a workspace, within its plan's limit.
 #[crate::boxed]
-pub async fn create_key(
-    app: &App,
-    workspace: WorkspaceId,
-    name: &str,
-    role: Role,
-    expires_at: Option<Timestamp>,
-) -> Result<ApiKeyWithSecret> {
+pub async fn create_key(app: &App, workspace: WorkspaceId, input: NewApiKey) -> Result<ApiKeyWithSecret> {
     let now = app.now();
-    let fresh = api_keys::prepare(app, name, role, expires_at, now)?;
+    let fresh = api_keys::prepare(app, input, now)?;
     let app_ = app.clone();
     app.db()
         .write(&workspace, async move |tx| {

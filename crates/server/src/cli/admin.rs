@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::Subcommand;
-use model::{Plan, Role, Timestamp, affiliate::PayoutStatus, payments::PaymentState};
+use model::{Plan, Role, Scope, Timestamp, affiliate::PayoutStatus, payments::PaymentState};
 
 use super::help;
 
@@ -77,6 +77,12 @@ pub enum Key {
         /// What the key may do: admin or member
         #[arg(long, default_value = "admin", value_parser = Role::from_str)]
         role: Role,
+        /// What a narrowed key may do: read, organize, draft, send, agent or manage; may be repeated [default: all of its role]
+        #[arg(long = "scope", value_name = "SCOPE", value_parser = Scope::from_str)]
+        scopes: Vec<Scope>,
+        /// A mailbox that a narrowed key sees: its address or id; may be repeated [default: all]
+        #[arg(long = "mailbox", value_name = "MAILBOX")]
+        mailboxes: Vec<String>,
         /// How long the key works, such as 30d, 12h, 15m or 1s [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         expires_in: Option<i64>,

@@ -66,7 +66,8 @@ Examples:
 pub(super) const KEY_CREATE: &str = "\
 Examples:
   agent-mailbox admin key create --workspace you@example.com
-  agent-mailbox admin key create --workspace you@example.com --role member --expires-in 30d";
+  agent-mailbox admin key create --workspace you@example.com --role member --expires-in 30d
+  agent-mailbox admin key create --workspace you@example.com --scope read --mailbox support@example.com";
 
 pub(super) const TRACE: &str = "\
 Examples:

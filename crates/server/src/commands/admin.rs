@@ -6,7 +6,10 @@ use std::{
     process::ExitCode,
 };
 
-use model::{ApiKeyId, Plan, Timestamp, WorkspaceId, api_keys::ApiKeyWithSecret};
+use model::{
+    ApiKeyId, MailboxId, Plan, Timestamp, WorkspaceId,
+    api_keys::{ApiKey, ApiKeyWithSecret, NewApiKey},
+};
 use operations::{
     App,
     admin::{self, NewPayout, WorkspaceSummary},
@@ -67,10 +70,17 @@ fn which_workspace(failure: Failure) -> Failure {
 async fn key(config: &Config, command: Key) -> Result<()> {
     let app = open::attach(config).await?;
     match command {
-        Key::Create { workspace, name, role, expires_in, quiet } => {
+        Key::Create { workspace, name, role, scopes, mailboxes, expires_in, quiet } => {
             let workspace = find_workspace(&app, workspace).await?;
             let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
-            let created = admin::create_key(&app, workspace, &name, role, expires_at).await;
+            let mailboxes: Vec<MailboxId> = mailboxes.into_iter().map(MailboxId::from).collect();
+            let input = NewApiKey {
+                scopes: Some(scopes).filter(|scopes| !scopes.is_empty()),
+                mailbox_ids: Some(mailboxes).filter(|mailboxes| !mailboxes.is_empty()),
+                expires_at,
+                ..NewApiKey::new(&name, role)
+            };
+            let created = admin::create_key(&app, workspace, input).await;
             let created = created.map_err(|error| which_workspace(error.into()))?;
             if quiet {
                 output::line(created.key);
@@ -105,16 +115,28 @@ fn show_key(app: &App, created: &ApiKeyWithSecret, expires_at: Option<Timestamp>
     })
 }
 
+/// What a key is narrowed to.
+fn narrowing(key: &ApiKey) -> String {
+    let scopes = key.scopes.as_ref().map_or_else(
+        || "all scopes".to_owned(),
+        |scopes| scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(","),
+    );
+    let mailboxes = key.mailbox_ids.as_ref();
+    let mailboxes = mailboxes.map(|ids| output::plural(ids.len() as u64, "mailbox"));
+    format!("{scopes}, {}", mailboxes.unwrap_or_else(|| "all mailboxes".to_owned()))
+}
+
 async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<()> {
     let keys = admin::list_keys(app, workspace).await?;
     let or = |time: Option<Timestamp>, none: &str| time.map_or_else(|| none.to_owned(), |at| at.to_string());
     output::result(&keys, || {
         let lines = keys.iter().map(|key| {
             format!(
-                "{}  {}  {:<6}  expires {:<24}  last used {:<24}  {}\n",
+                "{}  {}  {:<6}  {:<24}  expires {:<24}  last used {:<24}  {}\n",
                 key.id,
                 key.hint,
                 key.role.as_str(),
+                narrowing(key),
                 or(key.expires_at, "never"),
                 or(key.last_used_at, "never"),
                 key.name

@@ -33,7 +33,9 @@ mod wake;
 mod work;
 
 pub(crate) use self::columns::{Columns, Insert, columns, row, update_row};
-pub(crate) use self::lists::{LIST_LENGTH, list_params, list_placeholders};
+pub(crate) use self::lists::{
+    LIST_LENGTH, list_params, list_placeholders, long_list_params, long_list_placeholders,
+};
 pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,

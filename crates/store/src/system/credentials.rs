@@ -1,12 +1,15 @@
 //! What a key or a session gives access to, found by the hash of its secret, before the workspace is known.
 
-use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use std::collections::HashMap;
+
+use model::{AccountId, ApiKeyId, MailboxId, Plan, Role, Scope, SessionId, Timestamp, WorkspaceId};
 
 use crate::{
     FromRow, Param, Row, SystemTx,
+    api_keys::{KeyHash, narrowed_hash},
     error::Result,
     sql::row,
-    sql::{LIST_LENGTH, list_params, list_placeholders},
+    sql::{LIST_LENGTH, list_params, list_placeholders, long_list_params, long_list_placeholders},
 };
 
 /// What a valid API key gives access to.
@@ -22,18 +25,103 @@ pub struct KeyAccess {
     pub plan: Plan,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// What it may do; `None` for everything.
+    pub scopes: Option<Vec<Scope>>,
+    /// The mailboxes that it sees; `None` for all.
+    pub mailbox_ids: Option<Vec<MailboxId>>,
+    /// Which state of the key this is.
+    pub revision: i64,
+    /// The hash that it is stored under.
+    stored_hash: Vec<u8>,
+    /// The names of these mailboxes.
+    pub mailbox_names: Vec<MailboxNames>,
 }
 
-row!(KeyAccess { id, workspace_id, role, plan, expires_at });
+impl KeyAccess {
+    /// A key of a workspace on Free that may do everything.
+    pub const fn full(id: ApiKeyId, workspace_id: WorkspaceId) -> Self {
+        Self {
+            id,
+            workspace_id,
+            role: Role::Admin,
+            plan: Plan::Free,
+            expires_at: None,
+            scopes: None,
+            mailbox_ids: None,
+            revision: 0,
+            stored_hash: Vec::new(),
+            mailbox_names: Vec::new(),
+        }
+    }
+}
+
+impl FromRow for KeyAccess {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            workspace_id: row.next()?,
+            role: row.next()?,
+            plan: row.next()?,
+            expires_at: row.next()?,
+            scopes: row.next_optional_json()?,
+            mailbox_ids: row.next_optional_json()?,
+            revision: row.next()?,
+            stored_hash: row.next()?,
+            mailbox_names: Vec::new(),
+        })
+    }
+}
+
+/// The names of a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailboxNames {
+    /// Its alias id.
+    pub id: MailboxId,
+    /// Its UUID.
+    pub public_id: String,
+    /// Its address, normalised.
+    pub email: String,
+    /// Whether it is deleted; its address may belong to another one since.
+    pub is_deleted: bool,
+}
+
+row!(MailboxNames { id, public_id, email, is_deleted });
 
 /// Finds a key by the hash of its secret.
-pub async fn find_key(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<KeyAccess>> {
-    tx.one(
-        "SELECT k.id, k.workspace_id, k.role, w.plan, k.expires_at FROM api_key k JOIN workspace w ON w.id = k.workspace_id
-         WHERE k.secret_hash = $1",
-        &[secret_hash.into()],
-    )
-    .await
+pub async fn find_key(tx: &mut SystemTx, secret_hash: &KeyHash) -> Result<Option<KeyAccess>> {
+    let narrowed = narrowed_hash(secret_hash);
+    let found: Option<KeyAccess> = tx
+        .one(
+            "SELECT k.id, k.workspace_id, k.role, w.plan, k.expires_at, k.scopes, k.mailbox_ids, k.revision, k.secret_hash
+             FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.secret_hash IN ($1, $2)",
+            &[secret_hash.as_slice().into(), narrowed.as_slice().into()],
+        )
+        .await?;
+    let Some(mut key) = found else { return Ok(None) };
+    let is_narrowed = key.scopes.is_some() || key.mailbox_ids.is_some();
+    if key.stored_hash != if is_narrowed { narrowed.as_slice() } else { secret_hash.as_slice() } {
+        return Ok(None);
+    }
+    if let Some(ids) = &key.mailbox_ids {
+        key.mailbox_names = mailbox_names(tx, &key.workspace_id, ids).await?;
+    }
+    Ok(Some(key))
+}
+
+/// The names of some mailboxes of a workspace.
+async fn mailbox_names(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    ids: &[MailboxId],
+) -> Result<Vec<MailboxNames>> {
+    let sql = format!(
+        "SELECT id, public_id, email, CAST(CASE WHEN deleted_at IS NULL THEN 0 ELSE 1 END AS BIGINT)
+         FROM mailbox WHERE workspace_id = $1 AND id IN ({})",
+        long_list_placeholders(2, ids.len())
+    );
+    let nothing = MailboxId::from("");
+    let ids = long_list_params(ids, &nothing);
+    tx.all(&sql, &std::iter::once(workspace.into()).chain(ids).collect::<Vec<Param<'_>>>()).await
 }
 
 /// What a valid session gives access to.
@@ -105,24 +193,32 @@ pub async fn memberships(tx: &mut SystemTx, account: &AccountId) -> Result<Vec<M
     .await
 }
 
-/// Whether a key is still valid.
-pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<bool> {
-    let sql = "SELECT count(*) FROM api_key WHERE workspace_id = $1 AND id = $2 AND length(secret_hash) = 32";
-    let found: Option<(i64,)> = tx.one(sql, &[workspace.into(), key.into()]).await?;
+/// Whether a key is still valid, in this state.
+pub async fn key_exists(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    key: &ApiKeyId,
+    revision: i64,
+) -> Result<bool> {
+    let sql = "SELECT count(*) FROM api_key
+        WHERE workspace_id = $1 AND id = $2 AND length(secret_hash) = 32 AND revision = $3";
+    let found: Option<(i64,)> = tx.one(sql, &[workspace.into(), key.into(), revision.into()]).await?;
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
-/// The hash of a key's secret.
-pub type KeyHash = [u8; 32];
-
-/// Which of these hashes belong to valid keys.
-pub async fn valid_keys(tx: &mut SystemTx, hashes: &[KeyHash]) -> Result<Vec<Vec<u8>>> {
-    let sql = format!("SELECT secret_hash FROM api_key WHERE secret_hash IN ({})", list_placeholders(1));
-    let mut living = Vec::with_capacity(hashes.len());
-    for some in hashes.chunks(LIST_LENGTH) {
-        let params: Vec<Param<'_>> = list_params(some.iter().map(KeyHash::as_slice), &[]).collect();
-        let found: Vec<(Vec<u8>,)> = tx.all(&sql, &params).await?;
-        living.extend(found.into_iter().map(|(hash,)| hash));
+/// The states of the valid keys among those with these hashes, by hash.
+pub async fn valid_keys(tx: &mut SystemTx, hashes: &[KeyHash]) -> Result<HashMap<KeyHash, i64>> {
+    let sql =
+        format!("SELECT secret_hash, revision FROM api_key WHERE secret_hash IN ({})", list_placeholders(1));
+    let stored: HashMap<KeyHash, KeyHash> =
+        hashes.iter().flat_map(|hash| [(*hash, *hash), (narrowed_hash(hash), *hash)]).collect();
+    let wanted: Vec<&KeyHash> = stored.keys().collect();
+    let mut living = HashMap::with_capacity(hashes.len());
+    for some in wanted.chunks(LIST_LENGTH) {
+        let params: Vec<Param<'_>> = list_params(some.iter().map(|hash| hash.as_slice()), &[]).collect();
+        let found: Vec<(Vec<u8>, i64)> = tx.all(&sql, &params).await?;
+        let known = |hash: Vec<u8>| stored.get(hash.as_slice()).copied();
+        living.extend(found.into_iter().filter_map(|(hash, revision)| Some((known(hash)?, revision))));
     }
     Ok(living)
 }

@@ -143,7 +143,7 @@ impl PaidCall {
         let request = payments::Request {
             operation: endpoint.operation,
             subject: parts.uri.path().to_owned(),
-            fingerprint: pipeline::fingerprint(parts, &body),
+            fingerprint: pipeline::fingerprint(parts, "", &body),
         };
         let raw = RawInput {
             path: path_parameters(parts),

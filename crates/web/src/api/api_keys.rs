@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::Method;
-use model::api_keys::{ApiKey, ApiKeyWithSecret, NewApiKey};
+use model::api_keys::{ApiKey, ApiKeyChange, ApiKeyWithSecret, NewApiKey};
 use operations::{App, Call, Result, api_keys};
 
 use super::paths::{ApiKeyPath, InWorkspace};
@@ -19,6 +19,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new(tag, Method::GET, all, &api_keys::LIST, list),
         Endpoint::new(tag, Method::POST, all, &api_keys::CREATE, create),
+        Endpoint::new(tag, Method::PATCH, one, &api_keys::UPDATE, update),
         Endpoint::new(tag, Method::DELETE, one, &api_keys::REVOKE, revoke),
     ]
 }
@@ -33,6 +34,14 @@ async fn create(
     (_, Json(input)): (Path<InWorkspace>, Json<NewApiKey>),
 ) -> Result<ApiKeyWithSecret> {
     api_keys::create(&app, &call, input).await
+}
+
+async fn update(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Json(change)): (Path<ApiKeyPath>, Json<ApiKeyChange>),
+) -> Result<ApiKey> {
+    api_keys::update(&app, &call, path.key, change).await
 }
 
 async fn revoke(app: App, call: Arc<Call>, Path(path): Path<ApiKeyPath>) -> Result<()> {

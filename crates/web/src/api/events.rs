@@ -93,18 +93,18 @@ async fn next(mut open: OpenStream) -> Option<(Result<Bytes, Infallible>, OpenSt
             return None;
         }
         // A short outage of the store does not end the stream.
-        let found = events::page(&open.app, &open.call.workspace, open.after, MAX_BATCH).await;
-        if let Ok(page) = found
-            && !page.events.is_empty()
-        {
+        let found = events::page(&open.app, &open.call, open.after, MAX_BATCH).await;
+        if let Ok(page) = found {
             open.after = page.next_after;
-            return Some((Ok(Bytes::from(encode(&page.events))), open));
+            if !page.events.is_empty() {
+                return Some((Ok(Bytes::from(encode(&page.events))), open));
+            }
         }
         let notified = tokio::select! {
             notified = tokio::time::timeout(KEEP_ALIVE_INTERVAL, open.notifications.changed()) => notified,
             // The client reconnects by itself, to another node or to this one after its restart.
             () = open.app.ending() => return None,
-            () = open.app.revoked(&open.call) => return None,
+            _ = open.app.revoked(&open.call) => return None,
         };
         if notified.is_err() {
             return Some((Ok(Bytes::from_static(b": still here\n\n")), open));

@@ -8,6 +8,7 @@ mod drafts;
 mod emails;
 pub(crate) mod events;
 mod folders;
+mod identity;
 mod integrations;
 mod knowledge;
 mod labels;
@@ -33,6 +34,7 @@ use crate::Endpoint;
 pub fn endpoints() -> Vec<Endpoint> {
     [
         workspaces::endpoints(),
+        identity::endpoints(),
         usage::endpoints(),
         members::endpoints(),
         domains::endpoints(),

@@ -38,7 +38,7 @@ async fn show(visit: Visit) -> Response {
             let call = visit.call(&events::LIST)?;
             let newest = visit.limits().newest_shown;
             let last = events::last_sequence(visit.app(), &call.workspace).await?;
-            let page = events::page(visit.app(), &call.workspace, (last - newest).max(0), newest).await?;
+            let page = events::page(visit.app(), &call, (last - newest).max(0), newest).await?;
             let rows = page
                 .events
                 .into_iter()

@@ -83,6 +83,16 @@ impl FormState {
         self.typed.as_ref().map_or(*otherwise, |typed| typed.ticked(field))
     }
 
+    /// Whether a box is ticked that is not at first.
+    pub(super) fn ticked(&self, field: &str) -> bool {
+        self.ticked_or(field, &false)
+    }
+
+    /// Whether one of several boxes of the same name is ticked that is not at first.
+    pub(super) fn chose(&self, field: &str, value: &str) -> bool {
+        self.chose_or(field, value, &false)
+    }
+
     /// Whether one of several boxes of the same name is ticked, or is before.
     pub(super) fn chose_or(&self, field: &str, value: &str, otherwise: &bool) -> bool {
         self.typed.as_ref().map_or(*otherwise, |typed| typed.all(field).contains(&value))

@@ -1,4 +1,4 @@
-//! API keys: created, listed and revoked by admins. The whole key is shown once, with code that uses it.
+//! API keys: created, listed and revoked by admins; `key_edit.rs` changes them. The whole key is shown once, with code that uses it.
 
 use askama::Template;
 use axum::{
@@ -14,7 +14,8 @@ use serde_json::json;
 use super::{
     confirm::{Question, confirmed},
     fields::{Fields, input},
-    form_state::{FormState, Labels},
+    form_state::FormState,
+    key_access::{self, CHOICES, LABELS},
     page::{self, html},
     shell::Shell,
     snippets::{Snippet, snippets},
@@ -24,14 +25,11 @@ use super::{
 use crate::State;
 
 const HERE: &str = "/console/keys";
-const LABELS: Labels =
-    &[("name", "name", "Name"), ("role", "role", "Role"), ("expires_at", "expires", "Expires")];
 /// The days after which a new key may expire; empty for never. The suggested one comes first.
 const EXPIRIES: [(&str, &str); 4] =
     [("90", "In 90 days (recommended)"), ("30", "In 30 days"), ("365", "In a year"), ("", "Never")];
-/// A key of the console uses mail, and manages nothing, unless its maker wants that.
-const ROLES: [(&str, &str); 2] =
-    [("member", "Member: read and send mail"), ("admin", "Admin: also manage the workspace")];
+/// A key of the console manages nothing, unless its maker wants that.
+const ROLES: [(&str, &str); 2] = [("member", "Member"), ("admin", "Admin: may manage the workspace")];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
@@ -44,6 +42,8 @@ struct Row {
     id: String,
     name: String,
     role: &'static str,
+    access: String,
+    mailboxes: String,
     hint: String,
     created: When,
     used: Option<When>,
@@ -75,6 +75,8 @@ struct NewPage {
 fn row(shell: &Shell, key: ApiKey) -> Row {
     Row {
         id: key.id.as_str().to_owned(),
+        access: key_access::in_words(key.scopes.as_deref()),
+        mailboxes: key_access::mailboxes_in_words(&key, &shell.mailboxes),
         name: key.name,
         role: key.role.as_str(),
         hint: key.hint,
@@ -123,6 +125,7 @@ async fn create(visit: Visit, request: Request) -> Response {
         };
         let request: NewApiKey = input(&json!({
             "name": fields.get("name"), "role": fields.given("role").unwrap_or("member"),
+            "scopes": key_access::chosen_scopes(&fields), "mailbox_ids": key_access::chosen_mailboxes(&fields),
             "expires_at": expires.map(|at| at.to_string()),
         }))?;
         api_keys::create(visit.app(), &visit.call(&api_keys::CREATE)?, request).await

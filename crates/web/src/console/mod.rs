@@ -23,6 +23,8 @@ mod form_state;
 mod forward;
 mod integrations;
 mod invites;
+mod key_access;
+mod key_edit;
 mod keys;
 mod knowledge;
 mod limits;

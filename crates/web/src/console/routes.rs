@@ -11,8 +11,8 @@ use axum::{
 use operations::Error;
 
 use super::{
-    agent, assets, auth, compose, domains, events, integrations, invites, keys, knowledge, live, mail,
-    mail_actions, mailboxes, members, message_source, operator, overview, page, reader, scheduled,
+    agent, assets, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge, live,
+    mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader, scheduled,
     session_api, settings, telegram, test_message, triage, undo_send, usage, webhooks,
 };
 use crate::{State, request::client_address};
@@ -24,6 +24,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(invites::routes())
         .merge(overview::routes())
         .merge(keys::routes())
+        .merge(key_edit::routes())
         .merge(mailboxes::routes())
         .merge(mail::routes())
         .merge(mail_actions::routes())

@@ -15,6 +15,7 @@ use crate::request::cookie;
 const MAX_UNFOLDED: usize = 6;
 
 /// A mailbox in the sidebar.
+#[derive(Clone)]
 pub(super) struct SideMailbox {
     pub(super) id: String,
     pub(super) name: String,

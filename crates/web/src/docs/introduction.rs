@@ -102,6 +102,13 @@ fn keys(html: &mut Html, reference: &Reference) {
     );
     html.line("p", "The role of a key or a member decides what it can do:");
     choices(html, &Shape::of(reference, &described::<model::Role>()).choices());
+    paragraphs(
+        html,
+        "A key can be narrowed to scopes and to mailboxes; [getIdentity](#getIdentity) shows what a key can do. Without the scope of an \
+         operation it gets 403 `scope_required`. Mailboxes other than its own do not exist for it, and what concerns all \
+         mailboxes is refused.",
+    );
+    choices(html, &Shape::of(reference, &described::<model::Scope>()).choices());
 }
 
 fn untrusted(html: &mut Html, _: &Reference) {

@@ -177,6 +177,10 @@ fn terms(operation: &Operation<'_>) -> Vec<String> {
     if operation.role() == "admin" {
         terms.push("admin".to_owned());
     }
+    if let Some(scopes) = operation.scopes().filter(|scopes| scopes != &["read"]) {
+        let named = if scopes.is_empty() { "any".to_owned() } else { scopes.join(" or ") };
+        terms.push(format!("{named} scope"));
+    }
     let plans = operation.plans();
     if !plans.is_empty() && plans.len() < model::Plan::ALL.len() {
         terms.push(format!("{} only", plans.join(" or ")));

@@ -88,6 +88,11 @@ fn facts(html: &mut Html, operation: &Operation<'_>) {
             "member" => fact(html, "", "Role", "any"),
             role => fact(html, ".special", "Role", role),
         }
+        if let (Access::Key, Some(scopes)) = (operation.access(), operation.scopes()) {
+            let named = if scopes.is_empty() { "none".to_owned() } else { scopes.join(" or ") };
+            let whole = if operation.concerns_workspace() { ", all mailboxes" } else { "" };
+            fact(html, "", "Scope", &format!("{named}{whole}"));
+        }
         match operation.access() {
             Access::Key => {}
             Access::Session => fact(html, ".special", "Access", "console session only"),

@@ -140,6 +140,19 @@ impl<'a> Operation<'a> {
         text(self.value, "x-role")
     }
 
+    /// The scopes of which a narrowed key needs one; `None` if no key is narrowed for it.
+    pub(super) fn scopes(&self) -> Option<Vec<&'a str>> {
+        match self.value.get("x-scope")? {
+            Value::Array(scopes) => Some(scopes.iter().filter_map(Value::as_str).collect()),
+            scope => Some(scope.as_str().into_iter().collect()),
+        }
+    }
+
+    /// Whether it is refused to keys that are narrowed to mailboxes.
+    pub(super) fn concerns_workspace(&self) -> bool {
+        text(self.value, "x-reach") == "workspace"
+    }
+
     pub(super) fn access(&self) -> Access {
         let Some(schemes) = self.value["security"].as_array() else { return Access::Key };
         let takes = |name: &str| schemes.iter().any(|scheme| scheme.get(name).is_some());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use operations::ErrorKind;
+use operations::{ErrorKind, Operation};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
@@ -87,6 +87,8 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
         "x-credit-class": operation.class.as_str(),
         "x-plans": plans_from(operation.plan),
         "x-role": operation.role.as_str(),
+        "x-scope": scope(operation),
+        "x-reach": operation.reach.as_str(),
         "parameters": parameters,
         "requestBody": body,
         "responses": responses(endpoint, writing, &headers(), error_kinds(endpoint)),
@@ -95,6 +97,15 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
         described["security"] = json!([{ "session": [] }]);
     }
     described
+}
+
+/// The scope that a narrowed key needs; several if one of them is enough, null if it needs none.
+fn scope(operation: &Operation) -> Value {
+    match operation.scopes {
+        [] => Value::Null,
+        [scope] => scope.as_str().into(),
+        scopes => scopes.iter().map(|scope| scope.as_str()).collect(),
+    }
 }
 
 fn headers() -> Value {

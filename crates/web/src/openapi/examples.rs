@@ -24,6 +24,7 @@ pub(crate) fn body(id: &str) -> Option<Value> {
         "createInvite" => json!({ "email": "grace@example.com", "role": "member" }),
         "updateMember" => json!({ "role": "admin" }),
         "createApiKey" => json!({ "name": "My agent" }),
+        "updateApiKey" => json!({ "scopes": ["read"] }),
         "createEmailDomain" => json!({ "domain": "mail.example.com" }),
         "createMailbox" | "updateMailbox" => json!({ "name": "Orders" }),
         "createFolder" => json!({ "name": "Invoices" }),

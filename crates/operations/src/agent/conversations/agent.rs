@@ -59,13 +59,14 @@ pub async fn begin(
     input: NewAgentMessage,
 ) -> Result<Turn> {
     assistant::require(app)?;
+    integrations::require_reach(call, &input.connections)?;
     let key = app.data_key(&call.workspace).await?;
     let message_id = input.id.map_or_else(|| app.new_id(), AgentMessageId::from);
     let message = AgentMessage {
         approve: input.approve,
         ..message_of(message_id, Speaker::User, input.content.replace('\0', ""), call.now)
     };
-    let (named, now, wanted) = (mailboxes::name(mailbox), call.now, message.id.clone());
+    let (named, now, wanted) = (mailboxes::name(call, mailbox), call.now, message.id.clone());
     let until = now.plus_seconds(LOCK_SECONDS);
     let connections = input.connections;
     let (mailbox, conversation, earlier, connected, about) = app
@@ -117,10 +118,13 @@ impl Turn {
     #[crate::boxed]
     pub async fn run(self, app: &App, call: &Call, progress: Option<Progress>) -> Result<AgentTurn> {
         let mut toolbox = Toolbox::new(app, call, &self);
-        let worked =
-            tokio::time::timeout(TURN_TIMEOUT, self.work(app, &mut toolbox, progress.as_ref())).await;
-        let worked =
-            worked.unwrap_or_else(|_| Err(Error::new(ErrorKind::AiUnavailable).with_retry_after(10)));
+        let worked = tokio::select! {
+            worked = tokio::time::timeout(TURN_TIMEOUT, self.work(app, &mut toolbox, progress.as_ref())) => {
+                worked.unwrap_or_else(|_| Err(Error::new(ErrorKind::AiUnavailable).with_retry_after(10)))
+            }
+            // Tools have the rights of the caller as they were when the message came.
+            refused = app.revoked(call) => Err(refused),
+        };
         toolbox.close().await;
         let (used, notes) = (std::mem::take(&mut toolbox.used), std::mem::take(&mut toolbox.notes));
         let mut text = match worked {

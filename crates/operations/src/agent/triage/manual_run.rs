@@ -31,7 +31,7 @@ pub(crate) async fn run_now(
     triager: TriagerId,
     email: EmailId,
 ) -> Result<TriagerRun> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let mailbox = app.read(call, async move |tx| mailboxes::find_id(tx, &named).await).await?;
     let context = Context::load(app, &call.workspace, &mailbox, &email, call.now).await?;
     let context = context.ok_or_else(present::missing)?;

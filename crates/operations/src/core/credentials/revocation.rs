@@ -1,8 +1,9 @@
-//! Waiting calls whose credential is revoked meanwhile: an API key or a session that was deleted.
+//! Waiting calls whose credential is revoked meanwhile: an API key or a session that was deleted, or a key that may do
+//! less than before.
 //!
 //! One task polls the store for all waiting calls, once per credential, and ends when the last of them does.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use store::{SystemTx, system};
 use tokio::sync::watch;
@@ -11,9 +12,9 @@ use crate::core::{
     app::App,
     call::Call,
     caller::{Actor, Caller, SecretHash},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     lock::lock,
-    state::credentials::{WaitingCaller, WaitingCredential},
+    state::credentials::{Revocation, WaitingCaller, WaitingCredential},
     supervisor::isolate,
 };
 
@@ -21,18 +22,32 @@ use crate::core::{
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 impl App {
-    /// Completes within a second after the caller of a waiting call loses its right to make it.
+    /// Completes within a second after the caller of a waiting call loses its right to make it, with the error that ends
+    /// the call.
     #[crate::boxed]
-    pub async fn revoked(&self, call: &Call) {
+    pub async fn revoked(&self, call: &Call) -> Error {
         let Some(hash) = call.caller.hash else { return std::future::pending().await };
-        let mut revoked = self.watch_credential((hash, call.workspace.clone()), &call.caller);
+        let credential = (hash, call.workspace.clone(), call.caller.revision);
+        let mut revoked = self.watch_credential(credential, &call.caller);
         // The sender is dropped after it has notified, or when no receiver is left.
-        let _ = revoked.wait_for(|revoked| *revoked).await;
+        let end = match revoked.wait_for(Option::is_some).await {
+            Ok(end) => *end,
+            Err(_) => None,
+        };
+        match end {
+            Some(Revocation::Changed) => Error::new(ErrorKind::ScopeRequired)
+                .with_fix("The key was changed while the call waited. Repeat the call."),
+            _ => Error::new(ErrorKind::Unauthorized),
+        }
     }
 
-    fn watch_credential(&self, credential: WaitingCredential, caller: &Arc<Caller>) -> watch::Receiver<bool> {
+    fn watch_credential(
+        &self,
+        credential: WaitingCredential,
+        caller: &Arc<Caller>,
+    ) -> watch::Receiver<Option<Revocation>> {
         let mut watched = lock(&self.credentials().waiting.0);
-        let new = || WaitingCaller { caller: caller.clone(), revoked: watch::channel(false).0 };
+        let new = || WaitingCaller { caller: caller.clone(), revoked: watch::channel(None).0 };
         let revoked = watched.entries.entry(credential).or_insert_with(new).revoked.subscribe();
         if !std::mem::replace(&mut watched.polling, true) {
             tokio::spawn(poll_revocations(self.clone()));
@@ -50,9 +65,9 @@ impl App {
         watched.polling.then(|| all.collect())
     }
 
-    fn notify_revoked(&self, credential: &WaitingCredential) {
+    fn notify_revoked(&self, credential: &WaitingCredential, how: Revocation) {
         if let Some(waiting) = lock(&self.credentials().waiting.0).entries.remove(credential) {
-            waiting.revoked.send_replace(true);
+            waiting.revoked.send_replace(Some(how));
         }
     }
 }
@@ -62,7 +77,7 @@ async fn poll_revocations(app: App) {
         tokio::time::sleep(POLL_INTERVAL).await;
         let Some(all) = app.watched_callers() else { return };
         match isolate("waits", revoked_among(&app, all)).await {
-            Ok(revoked) => revoked.iter().for_each(|credential| app.notify_revoked(credential)),
+            Ok(revoked) => revoked.iter().for_each(|(credential, how)| app.notify_revoked(credential, *how)),
             // An unavailable store says nothing about a caller.
             Err(error) => tracing::debug!(%error, "revocation poll failed; retrying"),
         }
@@ -72,39 +87,45 @@ async fn poll_revocations(app: App) {
 async fn revoked_among(
     app: &App,
     all: Vec<(WaitingCredential, Arc<Caller>)>,
-) -> Result<Vec<WaitingCredential>> {
+) -> Result<Vec<(WaitingCredential, Revocation)>> {
     let now = app.now();
     let (mut keys, mut sessions, mut revoked) = (Vec::new(), Vec::new(), Vec::new());
     for (credential, caller) in all {
         match caller.actor {
-            _ if caller.expires_at.is_some_and(|end| end <= now) => revoked.push(credential),
+            _ if caller.expires_at.is_some_and(|end| end <= now) => {
+                revoked.push((credential, Revocation::Revoked));
+            }
             Actor::Key(_) => keys.push(credential),
             _ => sessions.push(credential),
         }
     }
-    let asked = (keys.clone(), sessions.clone());
-    let valid: HashSet<WaitingCredential> =
-        app.db().system_read(async move |tx| still_valid(tx, asked.0, asked.1).await).await?;
-    revoked.extend(keys.into_iter().chain(sessions).filter(|credential| !valid.contains(credential)));
+    let ended = app.db().system_read(async move |tx| ended(tx, keys, sessions).await).await?;
+    revoked.extend(ended);
     Ok(revoked)
 }
 
-/// Which credentials are still valid in their workspace.
-async fn still_valid(
+/// Which credentials are no longer valid in their workspace, or not as they were.
+async fn ended(
     tx: &mut SystemTx,
     keys: Vec<WaitingCredential>,
     sessions: Vec<WaitingCredential>,
-) -> Result<HashSet<WaitingCredential>> {
-    let hashes: Vec<SecretHash> = keys.iter().map(|(hash, _)| *hash).collect();
-    let living: HashSet<Vec<u8>> = system::valid_keys(tx, &hashes).await?.into_iter().collect();
-    let mut valid: HashSet<WaitingCredential> =
-        keys.into_iter().filter(|(hash, _)| living.contains(hash.as_slice())).collect();
-    for (hash, workspace) in sessions {
-        let session = system::find_session(tx, &hash).await?;
-        let memberships = session.map(|session| session.memberships).unwrap_or_default();
-        if memberships.iter().any(|membership| membership.workspace_id == workspace) {
-            valid.insert((hash, workspace));
+) -> Result<Vec<(WaitingCredential, Revocation)>> {
+    let hashes: Vec<SecretHash> = keys.iter().map(|(hash, ..)| *hash).collect();
+    let living = system::valid_keys(tx, &hashes).await?;
+    let mut ended = Vec::new();
+    for credential in keys {
+        match living.get(&credential.0) {
+            Some(revision) if *revision == credential.2 => {}
+            Some(_) => ended.push((credential, Revocation::Changed)),
+            None => ended.push((credential, Revocation::Revoked)),
         }
     }
-    Ok(valid)
+    for credential in sessions {
+        let session = system::find_session(tx, &credential.0).await?;
+        let memberships = session.map(|session| session.memberships).unwrap_or_default();
+        if !memberships.iter().any(|membership| membership.workspace_id == credential.1) {
+            ended.push((credential, Revocation::Revoked));
+        }
+    }
+    Ok(ended)
 }

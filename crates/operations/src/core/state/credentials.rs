@@ -61,8 +61,17 @@ impl Credentials {
     }
 }
 
-/// A credential, in the workspace where a call waits.
-pub(crate) type WaitingCredential = (SecretHash, WorkspaceId);
+/// A credential in one of its states, and the workspace where a call waits.
+pub(crate) type WaitingCredential = (SecretHash, WorkspaceId, i64);
+
+/// Why a waiting call is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revocation {
+    /// Its credential is no longer valid.
+    Revoked,
+    /// Its key may do less than before.
+    Changed,
+}
 
 /// The callers of waiting calls.
 #[derive(Default)]
@@ -77,5 +86,5 @@ pub(crate) struct WaitList {
 
 pub(crate) struct WaitingCaller {
     pub(crate) caller: Arc<Caller>,
-    pub(crate) revoked: watch::Sender<bool>,
+    pub(crate) revoked: watch::Sender<Option<Revocation>>,
 }

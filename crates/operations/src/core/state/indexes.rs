@@ -65,8 +65,8 @@ pub(crate) enum MailFilter {
     No,
     /// Mail of all mailboxes.
     All,
-    /// Mail of one mailbox.
-    Of(String),
+    /// Mail of some mailboxes.
+    Of(Vec<String>),
 }
 
 impl PassageFilter {
@@ -77,7 +77,7 @@ impl PassageFilter {
             mailbox => match &self.mail {
                 MailFilter::No => false,
                 MailFilter::All => true,
-                MailFilter::Of(wanted) => wanted == mailbox,
+                MailFilter::Of(wanted) => wanted.iter().any(|one| one == mailbox),
             },
         }
     }

@@ -23,7 +23,7 @@ const MAX_BATCH_EMAILS: i64 = 500;
 /// Marks many emails as read or unread.
 #[crate::boxed]
 pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -> Result<BulkResult> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let (records, not_found) = find_all(tx, &mailbox, &input.ids).await?;
@@ -36,7 +36,7 @@ pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -
 /// Moves many emails.
 #[crate::boxed]
 pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -> Result<BulkResult> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         require_folder(tx, &mailbox, &Move { folder_id: input.folder_id.clone() }).await?;
@@ -51,7 +51,7 @@ pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -
 /// Deletes many emails.
 #[crate::boxed]
 pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelete) -> Result<BulkResult> {
-    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let (records, not_found) = find_all(tx, &mailbox, &input.ids).await?;
@@ -73,7 +73,7 @@ pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelet
 pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptied> {
     let mut deleted = 0;
     loop {
-        let named = mailboxes::name(mailbox);
+        let named = mailboxes::name(call, mailbox);
         let deleted_records =
             app.db().write(&call.workspace, async move |tx| delete_trash_batch(tx, &named).await).await?;
         deleted += deleted_records;
@@ -81,7 +81,7 @@ pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptie
             break;
         }
     }
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         Ok(Emptied { deleted_count: deleted + delete_trash_batch(tx, &named).await? })
     })

@@ -48,7 +48,7 @@ pub async fn import_mbox(app: &App, call: &Call, mailbox: &str, file: Bytes) -> 
 }
 
 async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> Result<Imported> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let record: MailboxRecord = app.read(call, async move |tx| mailboxes::find(tx, &named).await).await?;
     let recipient = Recipient {
         workspace: call.workspace.clone(),

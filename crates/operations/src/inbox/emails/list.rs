@@ -37,7 +37,7 @@ pub(crate) struct Page {
 /// Lists the emails of a mailbox.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Result<EmailPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = fingerprint(mailbox, &query);
     let after: Option<ListPosition> =

@@ -15,13 +15,7 @@ use store::{
 
 use super::present;
 use crate::{
-    core::{
-        app::App,
-        call::Call,
-        cursor,
-        error::{Error, ErrorKind, Result},
-        state::arrivals::Arrivals,
-    },
+    core::{app::App, call::Call, cursor, error::Result, state::arrivals::Arrivals},
     mailbox::mailboxes,
 };
 
@@ -43,7 +37,7 @@ struct WaitPosition {
 /// Waits until a message arrives that matches.
 #[crate::boxed]
 pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) -> Result<WaitResult> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("waitForEmail {mailbox}");
     let (id, position) =
@@ -73,7 +67,7 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
             || tokio::select! {
                 woken = tokio::time::timeout_at(wake, arrival_changes.changed()) => woken.is_err() && wake == deadline,
                 () = app.ending() => true,
-                () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
+                refused = revoked.as_mut() => return Err(refused),
             };
         if is_over {
             let outcome = outcome.unwrap_or(WaitOutcome::Timeout);

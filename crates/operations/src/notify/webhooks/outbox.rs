@@ -11,7 +11,7 @@ mod worker;
 use std::time::Instant;
 
 use model::{
-    Timestamp, WebhookId, WorkspaceId,
+    MailboxId, Timestamp, WebhookId, WorkspaceId,
     webhooks::{DeliveryAttempt, DeliveryStatus},
 };
 use store::{
@@ -87,8 +87,7 @@ async fn fan_out_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
     let now = app.now();
     let mut made = false;
     for head in &heads {
-        let of_mailbox = |wanted: &Vec<_>| head.mailbox_id.as_ref().is_some_and(|id| wanted.contains(id));
-        if webhook.event_types.contains(&head.kind) && webhook.mailbox_ids.as_ref().is_none_or(of_mailbox) {
+        if webhook.event_types.contains(&head.kind) && gets_events_of(&webhook, head.mailbox_id.as_ref()) {
             let kind = head.kind.as_str().to_owned();
             let delivery =
                 new_delivery(app.new_id(), id.clone(), head.id.clone(), kind, Some(head.sequence), now);
@@ -101,6 +100,12 @@ async fn fan_out_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
         webhooks::make_due(tx, id, now).await?;
     }
     Ok(i64::try_from(heads.len()).is_ok_and(|count| count == BATCH))
+}
+
+/// Whether a webhook gets the events of a mailbox, or those of none.
+fn gets_events_of(webhook: &WebhookRecord, mailbox: Option<&MailboxId>) -> bool {
+    let is_wanted = |wanted: &Vec<MailboxId>| mailbox.is_some_and(|id| wanted.contains(id));
+    webhook.mailbox_ids.as_ref().is_none_or(is_wanted)
 }
 
 /// A webhook that this worker has claimed, with its due deliveries.
@@ -178,6 +183,8 @@ async fn claim(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Opt
                     Some(sequence) => events::find(tx, sequence).await?,
                     None => None,
                 };
+                // Its mailboxes may have been changed since, and its URL after that.
+                let event = event.filter(|event| gets_events_of(&webhook, event.mailbox_id.as_ref()));
                 deliveries.push((delivery, event));
             }
             Ok(Some(ClaimedWebhook { webhook, until, deliveries }))
@@ -229,7 +236,10 @@ impl<'a> Sender<'a> {
         let (at, began) = (self.app.now(), Instant::now());
         let outcome = match self.body(&delivery, event) {
             Ok(Some(body)) => self.post(delivery.event_id.as_str(), at, body).await,
-            Ok(None) => Err(HttpFault::Refused("The event is not kept any more.".to_owned())),
+            Ok(None) => Err(HttpFault::Refused(
+                "The event is not kept any more, or its mailbox is no longer one of the webhook's."
+                    .to_owned(),
+            )),
             Err(error) => {
                 tracing::error!(%error, "webhook event unreadable; retrying");
                 Err(HttpFault::Network("The event could not be read.".to_owned()))

@@ -47,7 +47,7 @@ pub async fn regenerate(
     input: DraftPrompt,
 ) -> Result<RegeneratedDraft> {
     assistant::require(app)?;
-    let draft = get(app, &call.follow(&GET, call.now)?, mailbox, input.draft_id.clone()).await?;
+    let draft = get(app, &call.step(&GET, call.now)?, mailbox, input.draft_id.clone()).await?;
     let emails = thread_of(app, call, mailbox, &draft).await?;
     let is_html = draft.body_format == BodyFormat::Html;
     let current = if is_html { BodyText::Html(&input.body) } else { BodyText::Text(&input.body) };
@@ -77,8 +77,12 @@ pub async fn regenerate(
     app.write(call, async move |_| Ok(RegeneratedDraft { body })).await
 }
 
-/// The newest messages of the draft's thread, as safe text.
+/// The newest messages of the draft's thread, as safe text. The prompt could ask for them word for word, so there are none
+/// for a caller that may not read.
 async fn thread_of(app: &App, call: &Call, mailbox: &str, draft: &Draft) -> Result<Vec<Email>> {
+    if !call.caller.reaches(&threads::GET) {
+        return Ok(Vec::new());
+    }
     let options = json!({
         "agent_safe_content": true, "require_scan_status": "clean", "max_body_chars": MAX_EMAIL_CHARS,
     });

@@ -21,7 +21,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// The mailbox that a call names.
     pub(crate) async fn of_call(app: &App, call: &Call, mailbox: &str) -> Result<Self> {
-        let named = mailboxes::name(mailbox);
+        let named = mailboxes::name(call, mailbox);
         let found = app.read(call, async move |tx| mailboxes::find_with_storage(tx, &named).await).await?;
         let (mailbox, stored_bytes) = (found.mailbox, Some(found.stored_bytes));
         Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox, stored_bytes })

@@ -102,7 +102,8 @@ async fn order(
     input: &SearchQuery,
     words: &WordQuery,
 ) -> Result<(Vec<(EmailRecord, f64)>, usize)> {
-    let (named, wanted, parsed, now) = (mailboxes::name(mailbox), input.clone(), words.clone(), call.now);
+    let (named, wanted, parsed, now) =
+        (mailboxes::name(call, mailbox), input.clone(), words.clone(), call.now);
     let (mailbox, filter, by_terms) = app
         .read(call, async move |tx| {
             let filter = filter(&wanted, &parsed, now);
@@ -170,7 +171,7 @@ async fn nearest(
     let wanted = PassageFilter {
         memories: false,
         documents: false,
-        mail: MailFilter::Of(mailbox.as_str().to_owned()),
+        mail: MailFilter::Of(vec![mailbox.as_str().to_owned()]),
     };
     let [near, fitting] = ranked(&index, &query, &wanted, MAX_PASSAGES).await?;
     let numbers: Vec<i64> = fuse(&[(VECTOR_WEIGHT, &near), (TERM_WEIGHT, &fitting)])
@@ -265,7 +266,7 @@ async fn show_page(
     page: Vec<(EmailRecord, f64)>,
     clauses: &[Clause],
 ) -> Result<Vec<model::emails::Email>> {
-    let (named, options) = (mailboxes::name(mailbox), input.read_options());
+    let (named, options) = (mailboxes::name(call, mailbox), input.read_options());
     let (emails, scores): (Vec<EmailRecord>, Vec<f64>) = page.into_iter().unzip();
     let (hits, names): (Vec<Hit>, FolderNames) = app
         .read(call, async move |tx| {

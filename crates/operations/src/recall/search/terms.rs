@@ -32,7 +32,7 @@ struct SearchPosition {
 
 /// Searches by terms, the newest arrival first.
 pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
-    let named = mailboxes::name(mailbox);
+    let named = mailboxes::name(call, mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = fingerprint(mailbox, &input);
     let after: Option<SearchPosition> =
