@@ -466,7 +466,14 @@ async fn an_empty_pool_stops_everything_but_the_balance(engine: Engine) {
     options.plans.free.credits_per_period = Limit::of(0);
     let server = Server::with(engine, options).await;
     let world = World::new(&server, Plan::Developer).await;
-    operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+    operations::admin::set_plan(
+        &server.app,
+        world.tenant.workspace.clone(),
+        Plan::Free,
+        &testkit::operator(),
+    )
+    .await
+    .unwrap();
     for one in described() {
         let answer = call(world.caller(&one, &world.tenant.key), &one, &world.path(&one.path)).await;
         match one.id.as_str() {
@@ -492,7 +499,14 @@ async fn a_full_window_stops_everything(engine: Engine) {
     options.plans.free.rpm = Limit::of(0);
     let server = Server::with(engine, options).await;
     let world = World::new(&server, Plan::Developer).await;
-    operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+    operations::admin::set_plan(
+        &server.app,
+        world.tenant.workspace.clone(),
+        Plan::Free,
+        &testkit::operator(),
+    )
+    .await
+    .unwrap();
     // What the plan does not have is refused before.
     for one in described().iter().filter(|one| one.plans().contains(&"Free")) {
         let answer = call(world.caller(one, &world.tenant.key), one, &world.path(&one.path)).await;

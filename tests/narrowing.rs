@@ -168,7 +168,10 @@ async fn the_scope_comes_between_role_and_requests(engine: Engine) {
         scopes: Some(vec![Scope::Draft]),
         ..model::api_keys::NewApiKey::new("member", model::Role::Member)
     };
-    let made = operations::admin::create_key(&server.app, tenant.workspace.clone(), narrowed).await.unwrap();
+    let made =
+        operations::admin::create_key(&server.app, tenant.workspace.clone(), narrowed, &testkit::operator())
+            .await
+            .unwrap();
     let key = server.key(&made.key);
     key.put(&workspace, json!({ "name": "X" })).await.expect(403, "role_required");
     key.get(&workspace).await.expect(403, "scope_required");

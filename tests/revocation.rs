@@ -118,7 +118,7 @@ async fn whoever_waits_is_let_go_within_a_second(engine: Engine) {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(waits.iter_mut().all(|waits| waits.try_join_next().is_none()), "nobody has been let go yet");
 
-    operations::admin::revoke_key(&server.app, revoked.api_key.id).await.unwrap();
+    operations::admin::revoke_key(&server.app, revoked.api_key.id, &testkit::operator()).await.unwrap();
     let mut ended = vec![(Instant::now(), waits.remove(0))];
     assert_eq!(session.post("/api/console/logout", json!({})).await.status, 204);
     ended.push((Instant::now(), waits.remove(0)));

@@ -33,3 +33,83 @@ fn operations_are_compiled_once() {
     }
     assert!(boxed > 200, "{boxed}");
 }
+
+/// Writes of `operations` that do not go through `App::write`, which leaves an entry in the audit log: how many each file
+/// has. What changes something for a person or a program must not be here; the log-ins, the operator's commands and the
+/// chats that are write their entries themselves.
+const OTHER_WRITES: [(&str, usize); 49] = [
+    ("account/accounts.rs", 4),
+    ("account/accounts/invitations.rs", 1),
+    ("account/accounts/sign_up.rs", 1),
+    ("account/accounts/verification.rs", 2),
+    ("account/affiliate.rs", 2),
+    ("account/confirmations.rs", 2),
+    ("account/password_resets.rs", 3),
+    ("agent/conversations/agent.rs", 2),
+    ("agent/triage/manual_run.rs", 1),
+    ("agent/triage/worker.rs", 7),
+    ("core/app/blob_names.rs", 1),
+    ("core/app/idempotency.rs", 1),
+    ("core/app/write.rs", 3),
+    ("core/credentials.rs", 2),
+    ("core/ledger.rs", 1),
+    ("core/metering/accounts.rs", 2),
+    ("core/metering/recovery.rs", 2),
+    ("core/passwords/guesses.rs", 2),
+    ("core/readiness.rs", 1),
+    ("inbox/emails/bulk.rs", 1),
+    ("inbox/inbound/deliver.rs", 2),
+    ("inbox/postmaster.rs", 1),
+    ("inbox/scanning.rs", 1),
+    ("mailbox/domains.rs", 2),
+    ("mailbox/domains/keys.rs", 4),
+    ("notify/telegram/notices.rs", 5),
+    ("notify/telegram/updates.rs", 5),
+    ("notify/webhooks/outbox.rs", 5),
+    ("notify/webhooks/outbox/worker.rs", 1),
+    ("outbox/scheduled_sends/worker.rs", 5),
+    ("outbox/sending/attempts.rs", 4),
+    ("outbox/sending/claims.rs", 3),
+    ("outbox/sending/outcomes.rs", 1),
+    ("outbox/sending/report.rs", 2),
+    ("outbox/sending/worker.rs", 1),
+    ("payments/checkout.rs", 7),
+    ("payments/free.rs", 1),
+    ("payments/reconcile.rs", 1),
+    ("payments/wallets.rs", 1),
+    ("recall/knowledge/worker.rs", 8),
+    ("recall/memory.rs", 2),
+    ("recall/memory/mail.rs", 5),
+    ("recall/memory/renew.rs", 1),
+    ("upkeep/admin.rs", 6),
+    ("upkeep/counters.rs", 1),
+    ("upkeep/maintenance.rs", 2),
+    ("upkeep/nodes.rs", 3),
+    ("upkeep/storage.rs", 5),
+    ("upkeep/storage_rounds.rs", 3),
+];
+
+/// rules: AUDIT-1
+#[test]
+fn other_writes_are_known() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/operations/src");
+    let mut sources = Vec::new();
+    files(&folder, &mut sources);
+    let calls = ["write", "system_write", "shared_write", "batch_write", "asynchronous_system_write"];
+    let mut found = Vec::new();
+    for (name, source) in sources {
+        let dense: String = source.chars().filter(|character| !character.is_whitespace()).collect();
+        let count = |call: &&str| {
+            dense.matches(&format!("db().{call}(")).count() + dense.matches(&format!("db.{call}(")).count()
+        };
+        let count: usize = calls.iter().map(count).sum();
+        if count > 0 {
+            let short = name.strip_prefix(&format!("{}/", folder.display())).unwrap().to_owned();
+            found.push((short, count));
+        }
+    }
+    found.sort();
+    let known: Vec<(String, usize)> =
+        OTHER_WRITES.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    assert_eq!(found, known, "does what was added need an entry in the audit log?");
+}

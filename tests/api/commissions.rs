@@ -18,7 +18,7 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(tenant.key.get(COMMISSIONS).await.ok(), json!([]));
 
-    admin::set_plan(&server.app, customer.clone(), Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, customer.clone(), Plan::Developer, &testkit::operator()).await.unwrap();
     let earned = tenant.key.get(COMMISSIONS).await.ok();
     let expected = json!([{
         "id": earned[0]["id"], "plan": "developer", "amount_cents": 580, "currency": "USD", "status": "pending",
@@ -27,8 +27,8 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     assert_eq!(earned, expected);
     assert!(earned[0]["id"].as_str().unwrap().starts_with("com_"));
     // However often the month is looked at and the plan goes up and down.
-    admin::set_plan(&server.app, customer.clone(), Plan::Free).await.unwrap();
-    admin::set_plan(&server.app, customer.clone(), Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, customer.clone(), Plan::Free, &testkit::operator()).await.unwrap();
+    admin::set_plan(&server.app, customer.clone(), Plan::Developer, &testkit::operator()).await.unwrap();
     server.clock.set("2026-07-31T23:59:59Z");
     let second = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
     let (near, far) =
@@ -44,10 +44,10 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     assert_eq!((earned.as_array().unwrap().len(), &earned[1]), (2, &expected[0]));
     assert_eq!(earned[0]["created_at"], "2026-08-01T00:00:00.000Z");
     // A month without a paid plan earns nothing; one that begins as Free earns when it is no longer.
-    admin::set_plan(&server.app, customer, Plan::Free).await.unwrap();
+    admin::set_plan(&server.app, customer, Plan::Free, &testkit::operator()).await.unwrap();
     server.clock.set("2026-09-15T00:00:00Z");
     operations::maintenance::run(&server.app).await.unwrap();
-    admin::set_plan(&server.app, free, Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, free, Plan::Developer, &testkit::operator()).await.unwrap();
     let found = tenant.key.get(ANALYTICS).await.ok();
     let money = ["conversions", "earned_cents", "paid_cents", "pending_cents"]
         .map(|name| found[name].as_i64().unwrap());
@@ -134,15 +134,19 @@ async fn payouts_show_to_their_workspace_alone(engine: Engine) {
     let (server, tenant) = start(engine).await;
     let other = server.tenant(Plan::Free).await;
     let customer = referred(&server, "a@people.test", "friends").await;
-    admin::set_plan(&server.app, customer, Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, customer, Plan::Developer, &testkit::operator()).await.unwrap();
     server.clock.set("2026-08-01T00:00:00Z");
     operations::maintenance::run(&server.app).await.unwrap();
-    admin::add_payout(&server.app, payout(&tenant, 6, PayoutStatus::Failed)).await.unwrap();
+    admin::add_payout(&server.app, payout(&tenant, 6, PayoutStatus::Failed), &testkit::operator())
+        .await
+        .unwrap();
     server.clock.advance(60);
-    admin::add_payout(&server.app, payout(&tenant, 7, PayoutStatus::Paid)).await.unwrap();
+    admin::add_payout(&server.app, payout(&tenant, 7, PayoutStatus::Paid), &testkit::operator())
+        .await
+        .unwrap();
     server.clock.advance(60);
     let pending = NewPayout { reference: None, ..payout(&tenant, 8, PayoutStatus::Pending) };
-    admin::add_payout(&server.app, pending).await.unwrap();
+    admin::add_payout(&server.app, pending, &testkit::operator()).await.unwrap();
 
     let found = tenant.key.get(PAYOUTS).await.ok();
     let entry = |place: usize, status: &str, month: u32, paid_at: Value, minute: u32| {
@@ -192,11 +196,14 @@ async fn faulty_payouts_are_refused(engine: Engine) {
     let amounts = [0, -1, i64::MIN].map(|amount_cents| NewPayout { amount_cents, ..good() });
     let backwards = NewPayout { period_end: good().period_start, period_start: good().period_end, ..good() };
     for faulty in currencies.into_iter().chain(amounts).chain([backwards]) {
-        let refused = admin::add_payout(&server.app, faulty).await.unwrap_err();
+        let refused = admin::add_payout(&server.app, faulty, &testkit::operator()).await.unwrap_err();
         assert_eq!(refused.kind().code(), "validation_failed");
         assert_eq!(refused.details().len(), 1);
     }
     let lost = NewPayout { workspace: "ws_none".into(), ..good() };
-    assert_eq!(admin::add_payout(&server.app, lost).await.unwrap_err().message(), "Workspace not found");
+    assert_eq!(
+        admin::add_payout(&server.app, lost, &testkit::operator()).await.unwrap_err().message(),
+        "Workspace not found"
+    );
     assert_eq!(tenant.key.get(PAYOUTS).await.ok(), json!([]));
 }

@@ -123,7 +123,12 @@ async fn signing_up_is_all_or_nothing(engine: Engine) {
     let input = json!({ "email": "bob@people.test", "password": PASSWORD });
     let input = serde_json::from_value(input).unwrap();
     let network = std::net::Ipv4Addr::LOCALHOST.into();
-    let client = operations::Client { network, device: None, user_agent: "browser/1".to_owned() };
+    let client = operations::Client {
+        network,
+        device: None,
+        user_agent: "browser/1".to_owned(),
+        request: operations::RequestInfo::default(),
+    };
     let failed = operations::accounts::sign_up::sign_up(&server.app, input, &client).await;
     assert_eq!(failed.err().unwrap().kind(), ErrorKind::Internal);
     assert_eq!((accounts(&server).await, workspaces(&server).await), before);

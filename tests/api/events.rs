@@ -182,7 +182,7 @@ async fn the_stream_resumes_where_it_broke_off(engine: Engine) {
     // A key that is revoked ends its streams; nothing that comes later is told.
     let revoked = server.new_key(&inbox.workspace, model::Role::Admin).await;
     let mut ending = server.key(&revoked.key).stream(&path).await;
-    operations::admin::revoke_key(&server.app, revoked.api_key.id).await.unwrap();
+    operations::admin::revoke_key(&server.app, revoked.api_key.id, &testkit::operator()).await.unwrap();
     server.receive(&inbox.address, plain("After", "x")).await;
     assert_eq!(next(&mut ending).await, None);
     assert_eq!(next(&mut whole).await.unwrap().0, 8);

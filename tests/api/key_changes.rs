@@ -73,7 +73,13 @@ async fn a_key_is_made_for_some_scopes_and_mailboxes(engine: Engine) {
         person["id"].as_str().unwrap().starts_with("ses_") && person["expires_at"].is_string(),
         "{person}"
     );
+}
 
+/// rules: AUTH-29
+#[both_engines]
+async fn a_faulty_narrowing_makes_no_key(engine: Engine) {
+    let (server, tenant, session) = start(engine).await;
+    let first = new_mailbox(&tenant.key, "First").await;
     let count = async || session.get(&at(&tenant, "/api-keys")).await.ok().as_array().unwrap().len();
     let foreign = server.tenant(Plan::Developer).await;
     let theirs = new_mailbox(&foreign.key, "Theirs").await;
@@ -136,7 +142,22 @@ async fn a_key_can_only_be_narrowed(engine: Engine) {
     key.get(&path_of(&second)).await.ok();
     key.put(&path_of(&first), json!({ "name": "X" })).await.expect(403, "role_required");
     key.get(&at(&tenant, "/members")).await.expect(403, "scope_required");
+}
 
+/// rules: AUTH-35
+#[both_engines]
+async fn nothing_widens_a_key(engine: Engine) {
+    let (server, tenant, session) = start(engine).await;
+    let first = new_mailbox(&tenant.key, "First").await;
+    let second = new_mailbox(&tenant.key, "Second").await;
+    let narrowing = json!({
+        "name": "K", "role": "member", "scopes": ["read", "draft"], "expires_at": "2026-09-01T00:00:00Z",
+        "mailbox_ids": [second["id"], first["id"]],
+    });
+    let made = make(&tenant, &session, narrowing).await;
+    let (key, path) = (server.key(made["key"].as_str().unwrap()), one(&tenant, &made));
+    let patch = async |change: Value| session.patch(&path, change).await;
+    let before = patch(json!({})).await.ok();
     for (field, value) in [
         ("role", json!("admin")),
         ("scopes", Value::Null),
@@ -161,7 +182,7 @@ async fn a_key_can_only_be_narrowed(engine: Engine) {
     );
     let all = json!({ "role": "admin", "scopes": null, "mailbox_ids": null, "expires_at": null });
     assert_refuses_fields(&patch(all).await, &["role", "scopes", "mailbox_ids", "expires_at"]);
-    assert_eq!(patch(json!({})).await.ok(), changed, "nothing was changed by what was refused");
+    assert_eq!(patch(json!({})).await.ok(), before, "nothing was changed by what was refused");
 
     let narrower = patch(json!({ "scopes": ["read"], "mailbox_ids": [first["id"]] })).await.ok();
     assert_eq!((&narrower["scopes"], &narrower["mailbox_ids"]), (&json!(["read"]), &json!([first["id"]])));

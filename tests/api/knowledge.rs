@@ -306,7 +306,9 @@ async fn inputs_and_sizes_are_checked(engine: Engine) {
     let answer = tenant.key.post(ALL, json!({ "name": "a", "type": "text", "text": most })).await;
     assert_eq!(answer.status, 201);
     let free = server.tenant(Plan::Free).await;
-    operations::admin::set_plan(&server.app, free.workspace.clone(), Plan::Free).await.unwrap();
+    operations::admin::set_plan(&server.app, free.workspace.clone(), Plan::Free, &testkit::operator())
+        .await
+        .unwrap();
     let answer = free.key.post(ALL, json!({ "name": "a", "type": "text", "text": "a" })).await;
     assert_eq!(answer.status, 201);
 }

@@ -6,6 +6,7 @@ mod agent_obeys;
 mod agent_sending;
 mod api_keys;
 mod attachments;
+mod audit;
 mod batches;
 mod buckets;
 mod catalogue;

@@ -100,8 +100,9 @@ async fn one_more_than_the_plan_allows_is_refused(engine: Engine) {
         assert_full(&new_invite(&tenant, 99).await, &format!("{members} members"));
         // Inviting an invited address again needs no further place.
         assert_eq!(new_invite(&tenant, 1).await.status, 201);
+        let key = NewApiKey::new("K", Role::Admin);
         let by_operator =
-            admin::create_key(&server.app, tenant.workspace.clone(), NewApiKey::new("K", Role::Admin)).await;
+            admin::create_key(&server.app, tenant.workspace.clone(), key, &testkit::operator()).await;
         assert_eq!(by_operator.err().unwrap().kind().code(), "quota_exceeded");
     }
     let (tenant, session) = tenant_with_session(&server, Plan::Enterprise).await;
@@ -224,7 +225,7 @@ async fn a_smaller_plan_takes_nothing_away(engine: Engine) {
     }
     let bob = join(&server, &tenant, "bob@people.test", "member").await;
     let open = new_invite(&tenant, 1).await.ok();
-    admin::set_plan(&server.app, tenant.workspace.clone(), Plan::Free).await.unwrap();
+    admin::set_plan(&server.app, tenant.workspace.clone(), Plan::Free, &testkit::operator()).await.unwrap();
     assert_eq!(tenant.key.get(&at(&tenant, "/usage/credits")).await.ok()["plan"], "free");
     for key in &keys {
         let listed = server.key(key["key"].as_str().unwrap()).get("/api/v1/mailboxes").await.ok();
@@ -245,7 +246,9 @@ async fn a_smaller_plan_takes_nothing_away(engine: Engine) {
     assert_full(&new_invite(&tenant, 9).await, "2 members");
     tenant.key.delete(&at(&tenant, &format!("/members/{}", bob.id))).await.ok();
     assert_eq!(new_invite(&tenant, 9).await.status, 201);
-    admin::set_plan(&server.app, tenant.workspace.clone(), Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, tenant.workspace.clone(), Plan::Developer, &testkit::operator())
+        .await
+        .unwrap();
     assert_eq!(new_mailbox(&tenant).await.status, 201);
 }
 

@@ -246,7 +246,9 @@ async fn one_that_is_leaving_is_locked_and_one_that_cannot_leave_fails(engine: E
     // The mailbox's storage is full when its time comes.
     let item = one.post("scheduled-sends", later(&two.address, "2026-07-14T11:00:00Z")).await.ok();
     let id = item["id"].as_str().unwrap().to_owned();
-    operations::admin::set_plan(&server.app, one.workspace.clone(), Plan::Free).await.unwrap();
+    operations::admin::set_plan(&server.app, one.workspace.clone(), Plan::Free, &testkit::operator())
+        .await
+        .unwrap();
     let sql =
         "UPDATE mailbox_counter SET value = 4000000000 WHERE workspace_id = $1 AND name = 'storage_bytes'";
     server.app.db().write(&one.workspace, async move |tx| tx.run(sql, &[]).await).await.unwrap();

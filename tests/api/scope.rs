@@ -49,11 +49,11 @@ async fn strangers(server: &Server, tenant: &Tenant) -> Vec<(&'static str, Calle
     let now = server.clock.now();
     let new_key = async |end| {
         let key = NewApiKey { expires_at: end, ..NewApiKey::new("K", Role::Admin) };
-        admin::create_key(&server.app, tenant.workspace.clone(), key).await.unwrap()
+        admin::create_key(&server.app, tenant.workspace.clone(), key, &testkit::operator()).await.unwrap()
     };
     let expired = new_key(Some(now.plus_seconds(60))).await;
     let revoked = new_key(None).await;
-    admin::revoke_key(&server.app, revoked.api_key.id.clone()).await.unwrap();
+    admin::revoke_key(&server.app, revoked.api_key.id.clone(), &testkit::operator()).await.unwrap();
     let ended = server.log_in(tenant).await;
     assert_eq!(ended.post("/api/console/logout", json!({})).await.status, 204);
     server.clock.advance(60);
@@ -191,7 +191,9 @@ async fn changes_reach_every_node_within_a_second() {
     let key = far.key(tenant.key.secret());
     let limit = async || key.get(&at(&tenant, "/usage/credits")).await.json()["limit"].clone();
     assert_eq!(limit().await, Value::Null);
-    admin::set_plan(&near.app, tenant.workspace.clone(), Plan::Developer).await.unwrap();
+    admin::set_plan(&near.app, tenant.workspace.clone(), Plan::Developer, &testkit::operator())
+        .await
+        .unwrap();
     within_a_second("a changed plan", async || limit().await == 7).await;
     let revoked = session.delete(&at(&tenant, &format!("/api-keys/{}", tenant.key_id))).await;
     assert_eq!(revoked.status, 204);

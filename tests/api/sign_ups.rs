@@ -200,7 +200,9 @@ async fn the_first_account_gets_the_operators_plan(engine: Engine) {
         let mut found = Vec::new();
         for (email, plan) in [("root@people.test", plan), ("ada@people.test", None)] {
             let (email, password) = (email.to_owned(), PASSWORD.to_owned());
-            admin::create_account(&server.app, email, password, None, plan).await.unwrap();
+            admin::create_account(&server.app, email, password, None, plan, &testkit::operator())
+                .await
+                .unwrap();
         }
         for one in admin::list_workspaces(&server.app, "".into(), 10).await.unwrap() {
             found.push(one.plan);

@@ -75,10 +75,11 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
 
     // The next keys wait until they are seen; then they take over.
     server.clock.advance(60);
-    let both = keys::rotate(&server.app, "agents.test").await.unwrap();
+    let both = keys::rotate(&server.app, "agents.test", &testkit::operator()).await.unwrap();
     assert_eq!(both.len(), 4);
     assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
-    let refused = keys::rotate(&server.app, "agents.test").await.unwrap_err().to_string();
+    let refused =
+        keys::rotate(&server.app, "agents.test", &testkit::operator()).await.unwrap_err().to_string();
     assert!(refused.contains("publish that key first"), "{refused}");
     names.set(&keys_in_zone(&both, &["rsa1", "rsa2", "ed2"]));
     keys::check_all_hosted(&server.app).await.unwrap();
@@ -88,12 +89,13 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
     assert_eq!(found, second);
     // The turn after that takes the first one's place.
     server.clock.advance(60);
-    let third = keys::rotate(&server.app, "agents.test").await.unwrap();
+    let third = keys::rotate(&server.app, "agents.test", &testkit::operator()).await.unwrap();
     assert_eq!(third.len(), 4);
     let first =
         |keys: &[keys::PublicKey]| keys.iter().find(|key| key.name.contains("rsa1")).cloned().unwrap();
     assert_ne!(first(&third).value, first(&both).value);
-    let unknown = keys::rotate(&server.app, "elsewhere.test").await.unwrap_err().to_string();
+    let unknown =
+        keys::rotate(&server.app, "elsewhere.test", &testkit::operator()).await.unwrap_err().to_string();
     assert!(unknown.contains("not found"), "{unknown}");
 }
 
@@ -117,7 +119,7 @@ async fn a_custom_domain_signs_with_its_own_keys_which_take_turns(engine: Engine
     assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed1", "agentmailbox-rsa1"]);
 
     server.clock.advance(60);
-    let both = keys::rotate(&server.app, "example.org").await.unwrap();
+    let both = keys::rotate(&server.app, "example.org", &testkit::operator()).await.unwrap();
     // A key that is not published yet takes nothing from the domain.
     let looked = verify(&tenant, &domain).await;
     assert_eq!((&looked["status"], &looked["last_error"]), (&json!("verified"), &json!(null)));

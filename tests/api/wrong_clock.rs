@@ -258,7 +258,7 @@ async fn waits_and_lists_lose_nothing() {
 /// A key of a workspace that ends in a while.
 async fn key_until(server: &Server, tenant: &Tenant, end: Timestamp) -> String {
     let key = NewApiKey { expires_at: Some(end), ..NewApiKey::new("k", Role::Admin) };
-    let made = admin::create_key(&server.app, tenant.workspace.clone(), key).await;
+    let made = admin::create_key(&server.app, tenant.workspace.clone(), key, &testkit::operator()).await;
     made.unwrap().key
 }
 

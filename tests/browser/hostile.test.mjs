@@ -73,7 +73,7 @@ test("nothing that others write runs or loads", async () => {
       await page.waitForTimeout(150);
     }
   }
-  for (const place of ["/console", "/console/keys", "/console/members", "/console/settings", "/console/events", "/console/account",
+  for (const place of ["/console", "/console/keys", "/console/members", "/console/settings", "/console/audit", "/console/events", "/console/account",
     "/console/sandbox", "/console/operator/workspaces", `/console/m/${mailbox.id}/settings`,
     `/console/m/${mailbox.id}/search?q=${encodeURIComponent(PAYLOADS[0])}`,
     `/console/m/${mailbox.id}/compose?to=${encodeURIComponent(PAYLOADS[0])}`]) {

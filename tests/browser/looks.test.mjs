@@ -94,7 +94,8 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
   const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings",
     "agent", "triage", "triage?status=done", "triage/new", "telegram"];
   const places = ["/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events", "/console/sandbox",
-    "/console/usage", "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
+    "/console/usage", "/console/audit", "/console/audit?routine=1", "/console/audit?since=2000-01-01&until=2000-01-01",
+    "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
     "/console/operator", "/console/operator/nodes", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
     "/console/knowledge", "/console/integrations", mailbox.key, ...known,

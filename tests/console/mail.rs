@@ -69,6 +69,7 @@ async fn nothing_in_a_mail_becomes_markup(engine: Engine) {
         "/console/keys".to_owned(),
         "/console/settings".to_owned(),
         "/console/events".to_owned(),
+        "/console/audit".to_owned(),
         "/console/members".to_owned(),
     ];
     for path in paths {

@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod audit;
 mod forms;
 mod knowledge;
 mod mail;

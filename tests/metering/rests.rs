@@ -81,7 +81,7 @@ async fn a_changed_plan_counts_with_the_next_call(engine: Engine) {
     let tenant = server.tenant(Plan::Free).await;
     assert_eq!(read_all(&tenant.key).await, (50, 402));
     let change = async |plan| {
-        admin::set_plan(&server.app, tenant.workspace.clone(), plan).await.unwrap();
+        admin::set_plan(&server.app, tenant.workspace.clone(), plan, &testkit::operator()).await.unwrap();
     };
     change(Plan::Developer).await;
     for _ in 0..60 {

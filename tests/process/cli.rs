@@ -78,6 +78,34 @@ fn a_key_is_narrowed_by_scopes_and_mailboxes() {
     }
 }
 
+/// rules: AUDIT-7, AUDIT-10
+#[test]
+fn commands_leave_entries_that_are_listed() {
+    for home in Home::on_each_engine() {
+        let workspace = home.create_account("ada@example.com", "developer");
+        let (id, key) = home.create_key(&workspace, &["--name", "one"]);
+        home.admin(&["workspace", "set-plan", &workspace, "free"]);
+        home.admin(&["key", "revoke", &id]);
+        home.admin(&["dkim", "list"]);
+        let listed = home.admin(&["audit", "--workspace", "ada@example.com"]);
+        let entries = listed.as_array().unwrap();
+        let names: Vec<&str> = entries.iter().map(|entry| entry["operation"].as_str().unwrap()).collect();
+        assert_eq!(names, ["revokeApiKey", "setPlan", "createApiKey", "createAccount"]);
+        let commands: Vec<&str> = entries.iter().map(|entry| entry["subject"].as_str().unwrap()).collect();
+        let expected =
+            ["admin key revoke", "admin workspace set-plan", "admin key create", "admin account create"];
+        assert_eq!(commands, expected);
+        for entry in entries {
+            assert_eq!(entry["actor"]["kind"], "operator", "{entry}");
+            let user = entry["address"].as_str().unwrap();
+            assert!(!user.is_empty() && entry["actor"]["name"] == user, "{entry}");
+        }
+        assert!(!listed.to_string().contains(&key), "secrets are in no entry");
+        let one = home.admin(&["audit", "--workspace", &workspace, "--limit", "1"]);
+        assert_eq!(one.as_array().unwrap().len(), 1);
+    }
+}
+
 /// rules: CLI-7
 #[test]
 fn payouts_are_noted() {

@@ -74,7 +74,7 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
         json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });
     let referred = server.anonymous().post("/api/console/sign-up", body).await.ok();
     let referred = WorkspaceId::from(referred["workspace_id"].as_str().unwrap());
-    admin::set_plan(&server.app, referred, Plan::Developer).await.unwrap();
+    admin::set_plan(&server.app, referred, Plan::Developer, &testkit::operator()).await.unwrap();
     let now = server.clock.now();
     let payout = admin::NewPayout {
         workspace: tenant.workspace.clone(),
@@ -85,7 +85,7 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
         period_end: now,
         reference: None,
     };
-    admin::add_payout(&server.app, payout).await.unwrap();
+    admin::add_payout(&server.app, payout, &testkit::operator()).await.unwrap();
     tenant
 }
 

@@ -81,11 +81,19 @@ impl Service {
         };
         let app = App::start(parts, &store.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();
-        let account = admin::create_account(&app, email, password, None, Some(Plan::Developer))
-            .await
-            .expect("an account is made");
+        let account = admin::create_account(
+            &app,
+            email,
+            password,
+            None,
+            Some(Plan::Developer),
+            &operations::Author::operator(None, "bench"),
+        )
+        .await
+        .expect("an account is made");
         let workspace = account.workspace_id;
-        let key = admin::create_key(&app, workspace.clone(), NewApiKey::new("bench", Role::Admin))
+        let author = operations::Author::operator(None, "bench");
+        let key = admin::create_key(&app, workspace.clone(), NewApiKey::new("bench", Role::Admin), &author)
             .await
             .expect("a key is made");
         Self { app, workspace, key: key.key }
@@ -94,7 +102,8 @@ impl Service {
     /// The cookie of the workspace's owner after logging in.
     pub(crate) async fn cookie(&self) -> String {
         let network = std::net::Ipv4Addr::LOCALHOST.into();
-        let client = operations::Client { network, device: None, user_agent: "bench".to_owned() };
+        let request = operations::RequestInfo::default();
+        let client = operations::Client { network, device: None, user_agent: "bench".to_owned(), request };
         let opened = accounts::log_in(&self.app, owner(), &client).await.expect("the owner logs in");
         format!("agent_mailbox={}", opened.secret)
     }

@@ -188,6 +188,8 @@ kinds! {
     MemoryKind MemoryId "mem_";
     /// A document.
     DocumentKind DocumentId "doc_";
+    /// An entry of the audit log.
+    AuditEntryKind AuditEntryId "aud_";
 }
 
 #[cfg(test)]

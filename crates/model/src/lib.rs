@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod audit;
 mod causes;
 pub mod conversations;
 pub mod cursor;
@@ -43,7 +44,7 @@ pub mod workspaces;
 
 pub use causes::causes;
 pub use id::{
-    AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, CommissionId, ConnectionId,
+    AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, AuditEntryId, CommissionId, ConnectionId,
     ConversationId, DeliveryId, DocumentId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind,
     LabelId, MailboxId, MemoryId, PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId,
     TriagerTaskId, TriggerId, WebhookId, WorkspaceId,

@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod audit;
 pub mod confirmations;
 pub mod identity;
 pub mod members;

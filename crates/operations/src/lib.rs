@@ -25,14 +25,16 @@ use operations_macros::boxed;
 
 pub use self::{
     account::{
-        accounts, affiliate, api_keys, confirmations, identity, members, password_resets, usage, workspaces,
+        accounts, affiliate, api_keys, audit, confirmations, identity, members, password_resets, usage,
+        workspaces,
     },
     agent::{conversations, integrations, tasks, triage, triagers},
-    catalog::catalog,
+    catalog::{audited, catalog, require_audited},
     core::{
         admission::{Admission, Entrance, Idempotency, Replay},
         app::{App, AppParts},
         assistant,
+        audit::Author,
         call::{Call, IdempotencyClaim},
         caller::{Access, Actor, Caller, Credential},
         clock::DatabaseClock,
@@ -42,7 +44,9 @@ pub use self::{
         metering::{Credits, Meter, Rate, Reservation},
         operation::{Answer, Operation, Reach},
         passwords::{Client, HashingCost, device::DEVICE_SECONDS},
-        ports, secrets,
+        ports,
+        request_info::RequestInfo,
+        secrets,
         settings::{BotUpdates, MemorySettings, Outbound, PaymentSettings, Prices, Settings, SignUpPolicy},
         state::{running_keys::RunningKey, scanning::Scanning},
         supervisor,

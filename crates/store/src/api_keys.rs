@@ -4,7 +4,7 @@
 //! itself and find nothing, so that none of them lets such a key do everything. For the same reason a row without its
 //! narrowing, as such a program would write it, is no key here: the two hashes tell what the row must be.
 
-use model::{ApiKeyId, api_keys::ApiKey};
+use model::{ApiKeyId, WorkspaceId, api_keys::ApiKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -98,8 +98,9 @@ pub async fn delete(tx: &mut Tx, id: &ApiKeyId) -> Result<bool> {
     Ok(gone == 1)
 }
 
-/// Revokes a key in any workspace, for operators. False when there is none.
-pub async fn delete_anywhere(tx: &mut SystemTx, id: &ApiKeyId) -> Result<bool> {
-    let gone = tx.run("DELETE FROM api_key WHERE id = $1", &[id.into()]).await?;
-    Ok(gone == 1)
+/// The workspace of a key, for operators.
+pub async fn find_workspace(tx: &mut SystemTx, id: &ApiKeyId) -> Result<Option<WorkspaceId>> {
+    let found: Option<(WorkspaceId,)> =
+        tx.one("SELECT workspace_id FROM api_key WHERE id = $1", &[id.into()]).await?;
+    Ok(found.map(|(workspace,)| workspace))
 }

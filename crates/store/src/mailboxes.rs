@@ -114,22 +114,28 @@ pub async fn list_some(tx: &mut Tx, ids: &[MailboxId]) -> Result<Vec<MailboxReco
     tx.all(&sql, &long_list_params(ids, &nothing).collect::<Vec<_>>()).await
 }
 
-/// Finds a mailbox by the name a client used: its UUID, its alias id, or its normalised address.
+/// Finds a mailbox by the name a client used: its UUID, its alias id, or its normalised address. The first one that a
+/// transaction finds is the one that its audit entry names.
 pub async fn find(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxRecord>> {
     let column = named.column();
-    tx.one(
-        &format!(
-            "SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
-        ),
-        &[named.value().into()],
-    )
-    .await
+    let found: Option<MailboxRecord> = tx
+        .one(
+            &format!(
+                "SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
+            ),
+            &[named.value().into()],
+        )
+        .await?;
+    if let Some(mailbox) = &found {
+        tx.audit().in_mailbox(&mailbox.id);
+    }
+    Ok(found)
 }
 
-/// The id of a mailbox, when only that is needed.
+/// The same, when only its id is needed.
 pub async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxId>> {
     let column = named.column();
-    let found = tx
+    let found: Option<(MailboxId,)> = tx
         .one(
             &format!(
                 "SELECT id FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
@@ -137,6 +143,9 @@ pub async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxI
             &[named.value().into()],
         )
         .await?;
+    if let Some((id,)) = &found {
+        tx.audit().in_mailbox(id);
+    }
     Ok(found.map(|(id,)| id))
 }
 

@@ -126,6 +126,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "narrowed keys",
         sql: include_str!("../migrations/0037_narrowed_keys.sql"),
     },
+    Migration {
+        version: 38,
+        name: "audit details",
+        sql: include_str!("../migrations/0038_audit_details.sql"),
+    },
 ];
 
 /// A migration may take as long as it takes. The lock is any number that nothing else in the database uses.

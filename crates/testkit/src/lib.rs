@@ -47,7 +47,7 @@ pub use mail::dns::name_server::NameServer;
 pub use options::ServerOptions;
 pub use receiver::{ReceivedRequest, Receiver, Reply};
 pub use relay::{Cut, Relay};
-pub use server::{PASSWORD, Server, Tenant};
+pub use server::{PASSWORD, Server, Tenant, operator};
 pub use stage::Stage;
 pub use stream::{stalled, streamed};
 pub use testkit_macros::both_engines;

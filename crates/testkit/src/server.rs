@@ -19,7 +19,7 @@ use adapters::{
 use mail::dns::Dns;
 use model::{EmailId, Plan, Role, Scope, WorkspaceId, api_keys::NewApiKey, emails::InboundProvider};
 use operations::{
-    App, AppParts, DatabaseClock, Scanning, Settings, admin,
+    App, AppParts, Author, DatabaseClock, RequestInfo, Scanning, Settings, admin,
     inbound::{self, Arrival, Refusal},
     knowledge, memory, ports,
     supervisor::RestartPolicy,
@@ -105,6 +105,11 @@ pub struct Tenant {
     pub key: Caller,
     /// The key's id.
     pub key_id: model::ApiKeyId,
+}
+
+/// The operator on the command line.
+pub fn operator() -> Author {
+    Author::operator(Some("root".to_owned()), "test")
 }
 
 impl Server {
@@ -271,9 +276,16 @@ impl Server {
     /// A new workspace on a plan, with an account and an admin key.
     pub async fn tenant(&self, plan: Plan) -> Tenant {
         let email = format!("owner-{}@people.test", self.app.new_uuid().simple());
-        let created = admin::create_account(&self.app, email.clone(), PASSWORD.to_owned(), None, Some(plan))
-            .await
-            .unwrap();
+        let created = admin::create_account(
+            &self.app,
+            email.clone(),
+            PASSWORD.to_owned(),
+            None,
+            Some(plan),
+            &operator(),
+        )
+        .await
+        .unwrap();
         let key = self.new_key(&created.workspace_id, Role::Admin).await;
         Tenant {
             account: created.account_id,
@@ -287,7 +299,9 @@ impl Server {
 
     /// A new API key of a workspace, whatever its plan allows.
     pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
-        admin::create_key(&self.app, workspace.clone(), NewApiKey::new("test", role)).await.unwrap()
+        admin::create_key(&self.app, workspace.clone(), NewApiKey::new("test", role), &operator())
+            .await
+            .unwrap()
     }
 
     /// A caller with a new admin key of a workspace that has only some scopes and sees only some mailboxes.
@@ -302,7 +316,7 @@ impl Server {
             mailbox_ids: mailboxes.map(|named| named.iter().copied().map(Into::into).collect()),
             ..NewApiKey::new("narrowed", Role::Admin)
         };
-        self.key(&admin::create_key(&self.app, workspace.clone(), input).await.unwrap().key)
+        self.key(&admin::create_key(&self.app, workspace.clone(), input, &operator()).await.unwrap().key)
     }
 
     /// An unmetered call of a tenant's owner, for tests of operations themselves.
@@ -310,7 +324,7 @@ impl Server {
         let session = self.log_in(tenant).await;
         let secret = session.secret().split_once('=').unwrap().1.to_owned();
         let caller = self.app.authenticate(&operations::Credential::Session(secret)).await.unwrap();
-        self.app.enter_console(operation, caller, None, String::new(), String::new()).unwrap()
+        self.app.enter_console(operation, caller, None, RequestInfo::default()).unwrap()
     }
 
     /// Delivers a message to an address as SMTP would, and returns the email's id.

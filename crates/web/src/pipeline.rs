@@ -24,7 +24,7 @@ use crate::{
     input::RawInput,
     reply::{self, Reply},
     request::{
-        Ambiguous, RequestId, asks_for_events, client_address, credential, only_value, path_parameters,
+        Ambiguous, asks_for_events, client_address, credential, only_value, path_parameters, request_info,
         require_json_answer, require_own_site,
     },
 };
@@ -111,8 +111,7 @@ async fn run(
     let prepared = endpoint.prepare(&raw)?;
     let (claim, guard) = running.unzip();
     let fingerprinted = claim.as_ref().map(|claim| (claim.key.clone(), claim.fingerprint));
-    let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-    let call = state.app.charge(&entrance, request_id, parts.uri.path().to_owned(), claim).await?;
+    let call = state.app.charge(&entrance, request_info(&parts.extensions, &parts.uri), claim).await?;
     let (outcome, charged) = execute(state, endpoint, prepared, call, guard).await?;
     metering.charged = charged;
     match (outcome, fingerprinted) {

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::{
     extract::{ConnectInfo, MatchedPath, Request, State as Extracted},
-    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts},
     middleware::Next,
     response::Response,
 };
-use operations::{App, Credential, Error, ErrorKind, Result};
+use operations::{App, Credential, Error, ErrorKind, RequestInfo, Result};
 use tracing::{Instrument, field::Empty};
 
 use crate::State;
@@ -129,6 +129,15 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 pub(crate) fn client_address(request: &Request) -> IpAddr {
     let found = request.extensions().get::<ClientAddress>();
     found.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |client| client.0)
+}
+
+/// What the logs and the audit log know of a request.
+pub(crate) fn request_info(extensions: &Extensions, uri: &Uri) -> RequestInfo {
+    RequestInfo {
+        id: extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+        subject: uri.path().to_owned(),
+        address: extensions.get::<ClientAddress>().map(|client| client.0),
+    }
 }
 
 /// A header that was sent several times with different values.

@@ -54,14 +54,19 @@ impl World {
         tell(format!("tenant {tenant} moves to {plan:?}"));
         let workspace = self.tenants[tenant].workspace.clone();
         let app = self.nodes[node].app();
-        let moved = self.nodes[node].run(async move { admin::set_plan(&app, workspace, plan).await }).await;
+        let moved = self.nodes[node]
+            .run(async move { admin::set_plan(&app, workspace, plan, &testkit::operator()).await })
+            .await;
         if let Err(error) = moved {
             assert!(self.is_dead(node), "{error}");
             // Moved again by the next process, so that both agree.
             self.bury(self.mail.handed()).await;
             let (node, workspace) = (self.nodes.last().unwrap(), self.tenants[tenant].workspace.clone());
             let app = node.app();
-            node.run(async move { admin::set_plan(&app, workspace, plan).await.unwrap() }).await;
+            node.run(
+                async move { admin::set_plan(&app, workspace, plan, &testkit::operator()).await.unwrap() },
+            )
+            .await;
         }
         self.tenants[tenant].books.change_plan(plan);
         if self.nodes.len() > 1 {

@@ -11,16 +11,33 @@ pub mod verification;
 use model::{
     AccountId, SessionId, WorkspaceId,
     accounts::{Login, Me, Membership, Session, SwitchWorkspace},
+    audit::AuditDetails,
 };
-use store::{SystemTx, accounts, system};
+use store::{
+    SystemTx, accounts,
+    audit::{self, AuditEntry},
+    system,
+};
 
 use crate::core::{
     app::App,
+    audit::Author,
     caller::{Actor, Caller},
     error::{Error, ErrorKind, Result},
     passwords::{self, Client, Purpose, device},
+    request_info::RequestInfo,
     secrets,
 };
+
+/// What the audit log calls the changes of an account by its person. They are in the log of each of its workspaces.
+pub(crate) const SIGN_UP: &str = "signUp";
+pub(crate) const LOG_IN: &str = "logIn";
+pub(crate) const LOG_OUT: &str = "logOut";
+pub(crate) const LOG_OUT_EVERYWHERE: &str = "logOutEverywhere";
+pub(crate) const END_SESSION: &str = "endSession";
+pub(crate) const ACCEPT_INVITE: &str = "acceptInvite";
+pub(crate) const CHANGE_PASSWORD: &str = "changePassword";
+pub(crate) const RESET_PASSWORD: &str = "resetPassword";
 
 /// How long a session lasts.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
@@ -48,8 +65,10 @@ pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<OpenedSe
     }
     let account = found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?.account;
     let session = prepare_session(app, client, &account.id)?;
+    let entry = app.account_entry(&account, &client.request, LOG_IN);
     app.db()
         .system_write(async move |tx| {
+            audit::insert_for_account(tx, &account.id, &entry, &about(&account.id)).await?;
             let memberships = system::memberships(tx, &account.id).await?;
             let workspace = memberships.into_iter().next().map(|membership| membership.workspace_id);
             let workspace = workspace.unwrap_or_else(|| WorkspaceId::from(""));
@@ -60,16 +79,23 @@ pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<OpenedSe
 
 /// Ends the caller's session.
 #[crate::boxed]
-pub async fn log_out(app: &App, caller: &Caller) -> Result<()> {
+pub async fn log_out(app: &App, caller: &Caller, request: &RequestInfo) -> Result<()> {
     let (account, session) = person(caller)?;
-    end_session(app, account, session).await.map(|_| ())
+    let entry = app.audit_entry(&Author::caller(caller, request), LOG_OUT);
+    end_session(app, account, session, entry).await.map(|_| ())
 }
 
 /// Ends all sessions of the caller's account.
 #[crate::boxed]
-pub async fn log_out_everywhere(app: &App, caller: &Caller) -> Result<()> {
+pub async fn log_out_everywhere(app: &App, caller: &Caller, request: &RequestInfo) -> Result<()> {
     let (account, _) = person(caller)?;
-    app.db().system_write(async move |tx| accounts::delete_sessions(tx, &account).await).await?;
+    let entry = app.audit_entry(&Author::caller(caller, request), LOG_OUT_EVERYWHERE);
+    app.db()
+        .system_write(async move |tx| {
+            accounts::delete_sessions(tx, &account).await?;
+            audit::insert_for_account(tx, &account, &entry, &about(&account)).await
+        })
+        .await?;
     app.credentials().forget();
     Ok(())
 }
@@ -114,9 +140,21 @@ pub async fn list_sessions(app: &App, caller: &Caller) -> Result<Vec<Session>> {
 
 /// Ends one session of the caller's account.
 #[crate::boxed]
-pub async fn revoke_session(app: &App, caller: &Caller, id: SessionId) -> Result<()> {
+pub async fn revoke_session(app: &App, caller: &Caller, id: SessionId, request: &RequestInfo) -> Result<()> {
     let (account, _) = person(caller)?;
-    if end_session(app, account, id).await? { Ok(()) } else { Err(Error::not_found("Session not found")) }
+    let entry = app.audit_entry(&Author::caller(caller, request), END_SESSION);
+    if end_session(app, account, id, entry).await? {
+        Ok(())
+    } else {
+        Err(Error::not_found("Session not found"))
+    }
+}
+
+/// What an entry about an account is about.
+pub(crate) fn about(account: &AccountId) -> AuditDetails {
+    let mut details = AuditDetails::default();
+    details.about("account", account);
+    details
 }
 
 fn person(caller: &Caller) -> Result<(AccountId, SessionId)> {
@@ -126,9 +164,19 @@ fn person(caller: &Caller) -> Result<(AccountId, SessionId)> {
     }
 }
 
-async fn end_session(app: &App, account: AccountId, session: SessionId) -> Result<bool> {
-    let ended =
-        app.db().system_write(async move |tx| accounts::delete_session(tx, &account, &session).await).await?;
+async fn end_session(app: &App, account: AccountId, session: SessionId, entry: AuditEntry) -> Result<bool> {
+    let ended = app
+        .db()
+        .system_write(async move |tx| {
+            let ended = accounts::delete_session(tx, &account, &session).await?;
+            if ended {
+                let mut details = about(&account);
+                details.about("session", &session);
+                audit::insert_for_account(tx, &account, &entry, &details).await?;
+            }
+            Ok::<_, Error>(ended)
+        })
+        .await?;
     app.credentials().forget();
     Ok(ended)
 }

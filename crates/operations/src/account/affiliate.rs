@@ -3,6 +3,7 @@
 use model::{
     Plan,
     affiliate::{Affiliate, AffiliateAnalytics, AffiliateChange, AffiliateSignUp, Commission, Payout},
+    audit::{changes, created},
 };
 use store::affiliate::{self, AffiliateRecord, NewCommission};
 
@@ -46,6 +47,9 @@ pub const PAYOUTS: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&ME, &SIGN_UP, &UPDATE, &ANALYTICS, &COMMISSIONS, &PAYOUTS];
 
+/// What the audit log shows of an affiliate.
+const AUDIT_FIELDS: &[&str] = &["code", "payout_email"];
+
 /// How many entries of a history are shown.
 const MAX_HISTORY: i64 = 500;
 
@@ -71,7 +75,9 @@ pub async fn sign_up(app: &App, call: &Call, input: AffiliateSignUp) -> Result<A
         if !affiliate::insert(tx, &record).await? {
             return Err(Error::new(ErrorKind::AffiliateExists));
         }
-        Ok(show(&app_, record))
+        let affiliate = show(&app_, record);
+        tx.audit().about("affiliate", &affiliate.id).changed(created(&affiliate, AUDIT_FIELDS));
+        Ok(affiliate)
     })
     .await
 }
@@ -83,13 +89,18 @@ pub async fn update(app: &App, call: &Call, change: AffiliateChange) -> Result<A
     let (app_, now) = (app.clone(), call.now);
     app.write(call, async move |tx| {
         let mut record = affiliate::find(tx).await?.ok_or_else(missing)?;
+        let before = show(&app_, record.clone());
         record.code = change.code.unwrap_or(record.code);
         record.payout_email = payout_email.or(record.payout_email);
         record.updated_at = now;
         match affiliate::update(tx, &record).await {
             Err(store::Error::Conflict(_)) => Err(Error::new(ErrorKind::AffiliateExists)),
             Err(error) => Err(error.into()),
-            Ok(()) => Ok(show(&app_, record)),
+            Ok(()) => {
+                let after = show(&app_, record);
+                tx.audit().about("affiliate", &after.id).changed(changes(&before, &after, AUDIT_FIELDS));
+                Ok(after)
+            }
         }
     })
     .await

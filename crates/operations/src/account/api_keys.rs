@@ -3,6 +3,7 @@
 use model::{
     ApiKeyId, MailboxId, Timestamp,
     api_keys::{ApiKey, ApiKeyChange, ApiKeyWithSecret, NewApiKey},
+    audit::{changes, created, deleted},
 };
 use store::{Tx, api_keys, workspaces};
 
@@ -52,6 +53,10 @@ pub const REVOKE: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &REVOKE];
 
+/// What the audit log calls a key, and what it shows of one.
+const AUDIT_KIND: &str = "api_key";
+const AUDIT_FIELDS: &[&str] = &["name", "role", "scopes", "mailbox_ids", "expires_at"];
+
 /// Lists the keys.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<ApiKey>> {
@@ -83,6 +88,7 @@ pub async fn update(app: &App, call: &Call, id: ApiKeyId, change: ApiKeyChange) 
             if !may_do_the_same(&key, &before) {
                 api_keys::narrow(tx, &before, &key).await?;
             }
+            tx.audit().about(AUDIT_KIND, &id).changed(changes(&before, &key, AUDIT_FIELDS));
             Ok(key)
         })
         .await?;
@@ -165,16 +171,25 @@ fn each_once<T: Ord>(mut all: Vec<T>) -> Vec<T> {
     all
 }
 
-fn missing() -> Error {
+pub(crate) fn missing() -> Error {
     Error::not_found("API key not found")
 }
 
 /// Revokes a key.
 #[crate::boxed]
 pub async fn revoke(app: &App, call: &Call, id: ApiKeyId) -> Result<()> {
-    app.write(call, async move |tx| if api_keys::delete(tx, &id).await? { Ok(()) } else { Err(missing()) })
-        .await?;
+    app.write(call, async move |tx| delete(tx, &id).await).await?;
     app.credentials().forget();
+    Ok(())
+}
+
+/// Deletes a key.
+pub(crate) async fn delete(tx: &mut Tx, id: &ApiKeyId) -> Result<()> {
+    let found = api_keys::find(tx, id).await?.ok_or_else(missing)?;
+    if !api_keys::delete(tx, id).await? {
+        return Err(missing());
+    }
+    tx.audit().about(AUDIT_KIND, id).changed(deleted(&found, AUDIT_FIELDS));
     Ok(())
 }
 
@@ -214,5 +229,6 @@ pub(crate) async fn insert(
         return Err(Error::quota("API keys", limit));
     }
     api_keys::insert(tx, &fresh.api_key, &secrets::hash(&fresh.key)).await?;
+    tx.audit().about(AUDIT_KIND, &fresh.api_key.id).changed(created(&fresh.api_key, AUDIT_FIELDS));
     Ok(fresh)
 }

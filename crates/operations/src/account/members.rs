@@ -2,6 +2,7 @@
 
 use model::{
     AccountId, InviteId, Role, Timestamp,
+    audit::{AuditChange, changes, created, deleted},
     members::{Invite, InviteWithLink, Member, MemberChange, NewInvite},
 };
 use store::{Tx, integrations, members, vault::DataKey, webhooks, workspaces};
@@ -61,6 +62,10 @@ pub const DELETE_INVITE: Operation = Operation::write("deleteInvite", "Withdraws
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &UPDATE, &REMOVE, &LIST_INVITES, &INVITE, &RESEND_INVITE, &DELETE_INVITE];
 
+/// What the audit log shows of members and invites.
+const MEMBER_FIELDS: &[&str] = &["email", "role"];
+const INVITE_FIELDS: &[&str] = &["email", "role", "expires_at"];
+
 /// How long an invite's link works.
 const INVITE_SECONDS: i64 = 7 * 24 * 3600;
 
@@ -76,7 +81,9 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
     app.write(call, async move |tx| {
         let member = get_for_change(tx, &id, change.role == Role::Admin).await?;
         members::set_role(tx, &id, change.role).await?;
-        Ok(Member { role: change.role, ..member })
+        let changed = Member { role: change.role, ..member.clone() };
+        tx.audit().about("member", &id).changed(changes(&member, &changed, MEMBER_FIELDS));
+        Ok(changed)
     })
     .await
     .inspect(|_| app.credentials().forget())
@@ -87,7 +94,8 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
 pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
     let now = call.now;
     app.write(call, async move |tx| {
-        get_for_change(tx, &id, false).await?;
+        let member = get_for_change(tx, &id, false).await?;
+        tx.audit().about("member", &id).changed(deleted(&member, MEMBER_FIELDS));
         members::delete(tx, &id).await?;
         webhooks::pause_made_by(tx, &id, now).await?;
         Ok(integrations::pause_made_by(tx, &id, now).await?)
@@ -160,6 +168,7 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
             return Err(Error::invalid("email", "this address already belongs to a member"));
         }
         members::insert_invite(tx, &invite, &secrets::hash(&token)).await?;
+        tx.audit().about("invite", &invite.id).changed(created(&invite, INVITE_FIELDS));
         require_seat(tx, limit, now).await?;
         send_invite(tx, &app_, &key, &invite, &link).await?;
         Ok(InviteWithLink { invite, link })
@@ -189,7 +198,11 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
         if invite.expires_at <= now {
             require_seat(tx, limit, now).await?;
         }
-        let invite = Invite { expires_at, ..invite };
+        let renewed = Invite { expires_at, ..invite.clone() };
+        let mut changed = changes(&invite, &renewed, INVITE_FIELDS);
+        changed.push(AuditChange::hidden("link"));
+        tx.audit().about("invite", &id).changed(changed);
+        let invite = renewed;
         send_invite(tx, &app_, &key, &invite, &link).await?;
         Ok(InviteWithLink { invite, link })
     })
@@ -200,11 +213,10 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
 #[crate::boxed]
 pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
     app.write(call, async move |tx| {
-        if members::delete_invite(tx, &id).await? {
-            Ok(())
-        } else {
-            Err(Error::not_found("Invite not found"))
-        }
+        let missing = || Error::not_found("Invite not found");
+        let invite = members::find_invite(tx, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("invite", &id).changed(deleted(&invite, INVITE_FIELDS));
+        if members::delete_invite(tx, &id).await? { Ok(()) } else { Err(missing()) }
     })
     .await
 }

@@ -6,10 +6,12 @@
 use model::{
     AccountId,
     accounts::{PasswordChange, PasswordReset, PasswordResetRequest},
+    audit::{AuditChange, AuditDetails},
 };
-use store::{accounts, system};
+use store::{accounts, audit, system};
 
 use crate::{
+    account::accounts::{CHANGE_PASSWORD, RESET_PASSWORD, about},
     core::{
         app::App,
         caller::{Actor, Caller},
@@ -82,6 +84,7 @@ pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<S
         return Err(no_link());
     }
     let password_hash = hash_password(app, client, input.password).await?;
+    let (app_, request) = (app.clone(), client.request.clone());
     let account = app
         .db()
         .system_write(async move |tx| {
@@ -92,7 +95,10 @@ pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<S
             }
             accounts::set_password(tx, &account, &password_hash, now).await?;
             accounts::delete_sessions(tx, &account).await?;
-            accounts::find(tx, &account).await?.ok_or_else(no_link)
+            let account = accounts::find(tx, &account).await?.ok_or_else(no_link)?;
+            let entry = app_.account_entry(&account, &request, RESET_PASSWORD);
+            audit::insert_for_account(tx, &account.id, &entry, &changed(&account.id)).await?;
+            Ok::<_, Error>(account)
         })
         .await?;
     app.credentials().forget();
@@ -118,15 +124,24 @@ pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &
         return Err(Error::invalid("current", "is not your current password"));
     }
     let (password_hash, now) = (hash_password(app, client, input.password).await?, app.now());
+    let entry = app.account_entry(&found.account, &client.request, CHANGE_PASSWORD);
     app.db()
         .system_write(async move |tx| {
             accounts::set_password(tx, &account, &password_hash, now).await?;
             accounts::delete_resets(tx, &account).await?;
-            accounts::delete_sessions(tx, &account).await
+            accounts::delete_sessions(tx, &account).await?;
+            audit::insert_for_account(tx, &account, &entry, &changed(&account)).await
         })
         .await?;
     app.credentials().forget();
     Ok(())
+}
+
+/// What the audit log says of a new password: that there is one.
+fn changed(account: &AccountId) -> AuditDetails {
+    let mut details = about(account);
+    details.changed(vec![AuditChange::hidden("password")]);
+    details
 }
 
 fn person(caller: &Caller) -> Result<AccountId> {

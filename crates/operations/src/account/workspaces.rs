@@ -2,6 +2,7 @@
 
 use model::{
     Role, WorkspaceId,
+    audit::changes,
     workspaces::{Provisioning, Storage, User, Workspace, WorkspaceChange, WorkspaceList},
 };
 use store::workspaces::{self, WorkspaceRecord};
@@ -65,9 +66,12 @@ pub async fn update(app: &App, call: &Call, change: WorkspaceChange) -> Result<W
     let name = change.name.map(|name| clean_name("name", &name)).transpose()?;
     let (app_, role, now) = (app.clone(), call.role, call.now);
     app.write(call, async move |tx| {
+        let before = workspaces::find(tx).await?.ok_or_else(missing)?;
         workspaces::update(tx, name.as_deref(), change.timezone.as_deref(), now).await?;
         let record = workspaces::find(tx).await?.ok_or_else(missing)?;
-        Ok(show(&app_, record, role))
+        let (before, after) = (show(&app_, before, role), show(&app_, record, role));
+        tx.audit().changed(changes(&before, &after, &["name", "timezone"]));
+        Ok(after)
     })
     .await
 }

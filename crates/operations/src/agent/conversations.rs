@@ -203,6 +203,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewConversatio
         {
             return Err(Error::not_found("Thread not found"));
         }
+        tx.audit().about("conversation", &conversation.id);
         let limit = Limit::of(MAX_CONVERSATIONS);
         let present = u64::try_from(conversations::count(tx, &mailbox).await?).unwrap_or_default();
         if !limit.has_room(present) {
@@ -228,6 +229,7 @@ pub async fn update(
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let found = find(tx, &mailbox, &id).await?;
+        tx.audit().about("conversation", &id);
         require_own(&found)?;
         conversations::rename(tx, &mailbox, &id, &title, now).await?;
         Ok(Conversation { title, updated_at: now, ..found })
@@ -242,6 +244,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: ConversationId) -
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         require_own(&find(tx, &mailbox, &id).await?)?;
+        tx.audit().about("conversation", &id);
         Ok(conversations::delete(tx, &mailbox, &id).await?)
     })
     .await

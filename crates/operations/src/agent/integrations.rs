@@ -12,6 +12,7 @@ use std::sync::Arc;
 use mail::safe_text::SafeText;
 use model::{
     ConnectionId, Limit, Timestamp, WorkspaceId,
+    audit::{AuditChange, changes, created, deleted},
     folders::slug,
     integrations::{
         CONNECTIONS_PER_WORKSPACE, Connection, ConnectionChange, ConnectionStatus, NewConnection, OutsideTool,
@@ -76,6 +77,9 @@ pub const SYNC: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &SYNC];
 
+/// What the audit log shows of a connection, and of one whose tools are read again.
+const AUDIT_FIELDS: &[&str] = &["name", "url_host", "header_names", "allowed_tools"];
+const SYNCED_FIELDS: &[&str] = &["status", "allowed_tools", "created_by"];
 /// Characters of a stored error.
 const MAX_REASON_CHARS: usize = 300;
 /// Characters of a tool's name for the model.
@@ -119,6 +123,7 @@ pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Conn
         require_creator(tx, record.created_by.as_ref()).await?;
         check_room(tx).await?;
         integrations::insert(tx, &record).await?;
+        tx.audit().about("integration", &shown.id).changed(created(&shown, AUDIT_FIELDS));
         Ok(shown)
     })
     .await
@@ -150,7 +155,9 @@ pub async fn update(
     let now = call.now;
     app.write(call, async move |tx| {
         let mut record = integrations::find(tx, &id).await?.ok_or_else(missing)?;
+        let before = show(&key, record.clone())?;
         record.name = name.unwrap_or(record.name);
+        let has_new_headers = change.headers.is_some();
         if let Some(headers) = change.headers {
             let target = Target::open(&key, &record.target)?;
             record.target = Target { headers, ..target }.seal(&key)?;
@@ -160,7 +167,11 @@ pub async fn update(
         }
         record.updated_at = now;
         integrations::update(tx, &record).await?;
-        show(&key, record)
+        let after = show(&key, record)?;
+        let mut changed = changes(&before, &after, AUDIT_FIELDS);
+        changed.extend(has_new_headers.then(|| AuditChange::hidden("headers")));
+        tx.audit().about("integration", &id).changed(changed);
+        Ok(after)
     })
     .await
 }
@@ -168,10 +179,12 @@ pub async fn update(
 /// Removes a connection.
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: ConnectionId) -> Result<()> {
-    app.write(
-        call,
-        async move |tx| if integrations::delete(tx, &id).await? { Ok(()) } else { Err(missing()) },
-    )
+    let key = app.data_key(&call.workspace).await?;
+    app.write(call, async move |tx| {
+        let record = integrations::find(tx, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("integration", &id).changed(deleted(&show(&key, record)?, AUDIT_FIELDS));
+        if integrations::delete(tx, &id).await? { Ok(()) } else { Err(missing()) }
+    })
     .await
 }
 
@@ -187,11 +200,14 @@ pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         let mut record = integrations::find(tx, &id).await?.ok_or_else(missing)?;
+        let before = show(&key, record.clone())?;
         record.created_by = take_over(tx, record.created_by, caller).await?;
         record_sync(&mut record, outcome, now);
         record.updated_at = now;
         integrations::update(tx, &record).await?;
-        show(&key, record)
+        let after = show(&key, record)?;
+        tx.audit().about("integration", &id).changed(changes(&before, &after, SYNCED_FIELDS));
+        Ok(after)
     })
     .await
 }

@@ -62,6 +62,7 @@ pub async fn update(app: &App, call: &Call, mailbox: &str, id: TaskId, change: T
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let found = tasks::find(tx, &mailbox, &id).await?;
         let task = found.ok_or_else(|| Error::not_found("Task not found"))?;
+        tx.audit().about("task", &id);
         let task = Task {
             title: change.title.map_or(task.title, |title| title.trim().to_owned()),
             due_at: change.due_at.or(task.due_at),

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use mail::address::Address;
 use model::{
     EmailId, Limit, MailboxId, Scope, ThreadId, TriagerId,
+    audit::{changes, created, deleted},
     conversations::Conversation,
     triagers::{
         NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, RunTask,
@@ -82,6 +83,9 @@ pub const RECENT: Operation =
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &MAKE_DEFAULT, &RUN, &CONVERSATION, &RECENT];
 
+/// What the audit log shows of a triager.
+const AUDIT_FIELDS: &[&str] = &["name", "instructions", "is_default", "enabled", "triggers", "tasks"];
+
 /// Lists the triagers.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>> {
@@ -134,6 +138,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) ->
         };
         triagers::insert(tx, &triager).await?;
         update_sent_flag(tx, &triager.mailbox_id).await?;
+        tx.audit().about("triager", &triager.id).changed(created(&triager, AUDIT_FIELDS));
         Ok(triager)
     })
     .await
@@ -153,6 +158,7 @@ pub async fn update(
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let mut triager = find(tx, &mailbox, &id).await?;
+        let before = triager.clone();
         triager.name = new_name.unwrap_or(triager.name);
         triager.instructions = change.instructions.unwrap_or(triager.instructions);
         triager.enabled = change.enabled.unwrap_or(triager.enabled);
@@ -165,6 +171,7 @@ pub async fn update(
         triager.updated_at = now;
         triagers::update(tx, &triager).await?;
         update_sent_flag(tx, &mailbox).await?;
+        tx.audit().about("triager", &id).changed(changes(&before, &triager, AUDIT_FIELDS));
         Ok(triager)
     })
     .await
@@ -176,7 +183,9 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
     let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
-        if find(tx, &mailbox, &id).await?.is_default {
+        let triager = find(tx, &mailbox, &id).await?;
+        tx.audit().about("triager", &id).changed(deleted(&triager, &["name"]));
+        if triager.is_default {
             let fix = "Make another triager the default first, or disable this one.";
             return Err(Error::new(ErrorKind::TriagerProtected).with_fix(fix));
         }
@@ -194,14 +203,17 @@ pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) 
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
+        tx.audit().about("triager", &id);
         if triager.is_default {
             return Ok(triager);
         }
         if let Some(present) = triagers::find_default(tx, &mailbox).await? {
             triagers::update(tx, &Triager { is_default: false, updated_at: now, ..present }).await?;
         }
+        let before = triager.clone();
         let triager = Triager { is_default: true, updated_at: now, ..triager };
         triagers::update(tx, &triager).await?;
+        tx.audit().changed(changes(&before, &triager, AUDIT_FIELDS));
         Ok(triager)
     })
     .await
@@ -234,6 +246,7 @@ pub async fn conversation(
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
+        tx.audit().about("triager", &id);
         let fresh = Conversation {
             id: fresh,
             title: triager.name,

@@ -16,6 +16,7 @@ use crate::core::{
     gates::check_gates,
     metering::{Credits, Rate},
     operation::{Answer, Operation},
+    request_info::RequestInfo,
     state::running_keys::RunningKey,
 };
 
@@ -110,8 +111,7 @@ impl App {
     pub async fn charge(
         &self,
         entrance: &Entrance,
-        request_id: String,
-        subject: String,
+        request: RequestInfo,
         idempotency: Option<IdempotencyClaim>,
     ) -> Result<Call> {
         let operation = entrance.operation;
@@ -120,7 +120,7 @@ impl App {
         let reservation =
             self.meter().reserve(workspace, pool, operation.class, now, operation.always_answers).await?;
         let (caller, access) = (entrance.caller.clone(), entrance.access.clone());
-        let call = Call::new(operation, caller, access, now, request_id, subject);
+        let call = Call::new(operation, caller, access, now, request);
         Ok(Call { idempotency, reservation: Mutex::new(Some(reservation)), ..call })
     }
 
@@ -131,12 +131,11 @@ impl App {
         operation: &'static Operation,
         caller: Arc<Caller>,
         named: Option<&str>,
-        request_id: String,
-        subject: String,
+        request: RequestInfo,
     ) -> Result<Call> {
         let access = caller.access(named)?.clone();
         check_gates(operation, &caller, access.plan, access.role)?;
-        Ok(Call::new(operation, caller, access, self.now(), request_id, subject))
+        Ok(Call::new(operation, caller, access, self.now(), request))
     }
 
     /// Ends a call: commits its credits on success, refunds them on failure. Returns what was charged.

@@ -15,6 +15,7 @@ use crate::core::{
     lock::lock,
     metering::Reservation,
     operation::{Answer, Operation},
+    request_info::RequestInfo,
 };
 
 impl Call {
@@ -64,10 +65,8 @@ pub struct Call {
     pub plan: Plan,
     /// When the call arrived.
     pub now: Timestamp,
-    /// The request's id, as in the logs.
-    pub request_id: String,
-    /// What the call is about: the path of the request.
-    pub subject: String,
+    /// The request that makes it.
+    pub request: RequestInfo,
     /// Its idempotency key.
     pub idempotency: Option<IdempotencyClaim>,
     /// The payment it is made for, which is marked as fulfilled with its effect.
@@ -87,8 +86,7 @@ impl Call {
         caller: Arc<Caller>,
         access: Access,
         now: Timestamp,
-        request_id: String,
-        subject: String,
+        request: RequestInfo,
     ) -> Self {
         Self {
             operation,
@@ -97,8 +95,7 @@ impl Call {
             workspace: access.workspace,
             plan: access.plan,
             now,
-            request_id,
-            subject,
+            request,
             idempotency: None,
             payment: None,
             rehearsal: false,
@@ -127,8 +124,7 @@ impl Call {
             role: self.role,
             plan: self.plan,
         };
-        let (request_id, subject) = (self.request_id.clone(), self.subject.clone());
-        Self::new(operation, self.caller.clone(), access, now, request_id, subject)
+        Self::new(operation, self.caller.clone(), access, now, self.request.clone())
     }
 
     /// The mailboxes that the caller sees; `None` for all.

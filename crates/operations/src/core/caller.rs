@@ -1,6 +1,6 @@
 //! Callers, and what they may do in which workspace.
 
-use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId, audit::CHAT_PREFIX};
 
 use crate::core::{
     error::{Error, ErrorKind, Result},
@@ -54,6 +54,8 @@ pub enum Credential {
 pub struct Caller {
     /// The actor.
     pub actor: Actor,
+    /// Its name, for the audit log: of the key, the address of the account, or the title of the chat.
+    pub name: Option<String>,
     /// The workspaces the caller can act in; a key has exactly one.
     pub workspaces: Vec<Access>,
     /// The workspace of a call that names none.
@@ -85,6 +87,7 @@ impl Caller {
     pub(crate) fn wallet(address: String, access: Access) -> Self {
         Self {
             actor: Actor::Wallet(address),
+            name: None,
             workspaces: vec![access],
             chosen: 0,
             expires_at: None,
@@ -95,9 +98,8 @@ impl Caller {
     }
 
     /// A chat that is linked to a mailbox of a workspace.
-    pub(crate) fn chat(chat: i64, access: Access) -> Self {
-        let actor = Actor::Chat(format!("telegram {chat}"));
-        Self { actor, ..Self::wallet(String::new(), access) }
+    pub(crate) fn chat(chat: i64, title: Option<String>, access: Access) -> Self {
+        Self { actor: Actor::Chat(chat_id(chat)), name: title, ..Self::wallet(String::new(), access) }
     }
 
     /// Whether the caller's scopes and mailboxes allow an operation.
@@ -113,6 +115,11 @@ impl Caller {
         };
         found.ok_or_else(|| Error::new(ErrorKind::WorkspaceScopeDenied))
     }
+}
+
+/// The id of a chat as an actor.
+pub(crate) fn chat_id(chat: i64) -> String {
+    format!("{CHAT_PREFIX}{chat}")
 }
 
 /// The hash of a secret, as it is stored.

@@ -110,6 +110,7 @@ impl App {
             narrowing: Narrowing::of_key(&key),
             revision: key.revision,
             actor: Actor::Key(key.id),
+            name: Some(key.name),
             workspaces: vec![Access {
                 workspace: key.workspace_id,
                 name: String::new(),
@@ -147,6 +148,7 @@ impl App {
             };
             Caller {
                 actor,
+                name: Some(session.email),
                 workspaces,
                 chosen,
                 expires_at: Some(session.expires_at),

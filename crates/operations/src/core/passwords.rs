@@ -16,7 +16,7 @@ use store::accounts::AccountWithPassword;
 use self::guesses::Subject;
 pub use self::hashing::HashingCost;
 pub(crate) use self::queue::{Purpose, Turn};
-use crate::core::{app::App, error::Result};
+use crate::core::{app::App, error::Result, request_info::RequestInfo};
 
 /// The client of a log-in or sign-up, as far as the request shows it.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Client {
     pub device: Option<String>,
     /// Its User-Agent.
     pub user_agent: String,
+    /// The request, for the audit log.
+    pub request: RequestInfo,
 }
 
 /// Checks the password of an account, `found` under `email`. An address without an account takes the same time.

@@ -200,6 +200,7 @@ pub async fn update(
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("email", &id);
         let wanted = match &change.custom_labels {
             Some(slugs) => Some(label_ids(tx, &mailbox, slugs).await?),
             None => None,
@@ -269,6 +270,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanen
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("email", &id);
         let discarded = bulk::discard(tx, &mailbox, &[mail], permanent, now).await?;
         let status = match discarded {
             bulk::DiscardCounts { cancelled: 1.., .. } => DeletedState::Cancelled,
@@ -289,6 +291,7 @@ pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("email", &id);
         require_folder(tx, &mailbox, &target).await?;
         refuse_drafts(std::slice::from_ref(&mail))?;
         emails::move_to(tx, &mailbox, &[mail], &target.folder_id).await?;

@@ -34,6 +34,13 @@ pub async fn deliver(app: &App, call: &Call, mailbox: &str) -> Result<()> {
         raw: compose::compose(&message(app, &found)).map_err(Error::internal)?.into(),
         client: None,
     };
+    // Like any message it is stored with those that arrive at the same time, so its audit entry goes ahead.
+    let id = found.id.clone();
+    app.write(call, async move |tx| {
+        tx.audit().in_mailbox(&id);
+        Ok(())
+    })
+    .await?;
     inbound::receive(app, arrival).await.map_err(refused)?;
     Ok(())
 }

@@ -196,6 +196,7 @@ pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let records = records_of(tx, &mailbox, &id).await?;
+        tx.audit().about("thread", &id);
         Ok(ThreadUpdate { updated: emails::set_read(tx, &mailbox, &records, true).await? })
     })
     .await
@@ -214,6 +215,7 @@ pub async fn move_all(
     app.write(call, async move |tx| {
         let mailbox = lock_mailbox(tx, &named).await?;
         let mut records = records_of(tx, &mailbox, &id).await?;
+        tx.audit().about("thread", &id);
         require_folder(tx, &mailbox, &target).await?;
         // Drafts stay in their folder.
         records.retain(|mail| !matches!(mail.folder_id.as_str(), "draft" | "scheduled"));

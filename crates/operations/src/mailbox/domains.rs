@@ -7,11 +7,13 @@ mod records;
 use mail::address::Address;
 use model::{
     DomainId, Plan, Timestamp, WorkspaceId,
+    audit::{AuditDetails, changes, created, deleted},
     domains::{DeletedDomainStatus, DomainDeleted, DomainStatus, EmailDomain, NewEmailDomain, RecordStatus},
     events::EventType,
 };
+use serde_json::json;
 use store::{
-    Tx,
+    Tx, audit,
     domains::{self, DomainRecord, KeyRecord, RecordStatuses},
     mailboxes,
     vault::DataKey,
@@ -22,6 +24,7 @@ use tokio::task::JoinSet;
 use self::{progress::CheckTrigger, records::DnsCheck};
 use crate::core::{
     app::App,
+    audit::Author,
     call::Call,
     error::{Error, ErrorKind, Result},
     events::NewEvent,
@@ -87,6 +90,15 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<EmailDomain>> {
         .collect())
 }
 
+/// What the audit log shows of a domain.
+const AUDIT_FIELDS: &[&str] = &["domain", "status"];
+/// What it calls a check by the service itself that changed a domain's status.
+pub(crate) const CHECK_DOMAIN: &str = "checkEmailDomain";
+
+fn state(record: &DomainRecord) -> serde_json::Value {
+    json!({ "domain": record.domain, "status": record.status })
+}
+
 /// Adds a domain.
 #[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<EmailDomain> {
@@ -122,7 +134,9 @@ pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<Ema
             return Err(Error::new(ErrorKind::DomainExists));
         }
         domains::insert(tx, &record, &keys).await?;
-        Ok(show(&app_, record, &keys))
+        let domain = show(&app_, record, &keys);
+        tx.audit().about("domain", &domain.id).changed(created(&domain, AUDIT_FIELDS));
+        Ok(domain)
     })
     .await
 }
@@ -190,6 +204,7 @@ pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDelete
             return Err(Error::new(ErrorKind::DomainInUse));
         }
         domains::delete(tx, &id).await?;
+        tx.audit().about("domain", &id).changed(deleted(&state(&record), AUDIT_FIELDS));
         domains::delete_claim(tx, &record.domain).await?;
         Ok(DomainDeleted { status: DeletedDomainStatus::Deleted })
     })
@@ -223,17 +238,41 @@ async fn record_check(
         domains::set_published(tx, id, &key.selector, key.published).await?;
     }
     domains::update(tx, &record).await?;
+    record_change(tx, app, &record, before, trigger).await?;
     let (was, is) = (before == DomainStatus::Verified, record.status == DomainStatus::Verified);
     if was && !is {
         domains::unprove(tx, &record.domain).await?;
     }
     if is && !was {
         domains::prove(tx, &record.domain, now).await?;
-        let data = serde_json::json!({ "domain_id": record.id, "domain": record.domain });
+        let data = json!({ "domain_id": record.id, "domain": record.domain });
         let event = NewEvent { kind: EventType::DomainVerified, mailbox: None, data };
         event.append(tx, app, data_key, now).await?;
     }
     Ok(Some((record, keys)))
+}
+
+/// Tells the audit log of a check: a caller's always, and the service's own if it changed something.
+async fn record_change(
+    tx: &mut Tx,
+    app: &App,
+    record: &DomainRecord,
+    before: DomainStatus,
+    trigger: CheckTrigger,
+) -> Result<()> {
+    let changes = changes(&json!({ "status": before }), &state(record), &["status"]);
+    match trigger {
+        CheckTrigger::Schedule if changes.is_empty() => {}
+        CheckTrigger::Schedule => {
+            let entry = app.audit_entry(&Author::service("domain check"), CHECK_DOMAIN);
+            let mut details = AuditDetails::default();
+            audit::insert(tx, &[(&entry, details.about("domain", &record.id).changed(changes))]).await?;
+        }
+        CheckTrigger::Caller => {
+            tx.audit().about("domain", &record.id).changed(changes);
+        }
+    }
+    Ok(())
 }
 
 /// Checks the domains that are due, and returns how many. Any node may do it.

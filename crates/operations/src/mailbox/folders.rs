@@ -72,6 +72,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
             return Err(Error::quota("folders", limit));
         }
         refuse_system_name(&folder.name)?;
+        tx.audit().about("folder", &folder.id);
         if !folders::insert(tx, &mailbox, &folder, CUSTOM_FOLDER_ORDER).await? {
             return Err(Error::new(ErrorKind::FolderExists));
         }
@@ -94,6 +95,7 @@ pub async fn rename(
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let folder = get_changeable(tx, &mailbox, &id).await?;
+        tx.audit().about("folder", &id);
         refuse_system_name(&name)?;
         folders::rename(tx, &mailbox, &id, &name).await?;
         Ok(Folder { name, ..folder })
@@ -108,6 +110,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
+        tx.audit().about("folder", &id);
         get_changeable(tx, &mailbox, &id).await?;
         let moved = store::emails::folder_batch(tx, &mailbox, &id, i64::MAX).await?;
         store::emails::move_to(tx, &mailbox, &moved, &SystemFolder::Archive.into()).await?;

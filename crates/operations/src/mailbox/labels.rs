@@ -73,6 +73,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewLabel) -> R
         let (rules, color) = (input.rules, input.color.to_ascii_lowercase());
         let label =
             Label { id, mailbox_id, name, slug, rules, color, sort_order, created_at: now, updated_at: now };
+        tx.audit().about("label", &label.id);
         if !labels::insert(tx, &label).await? {
             return Err(Error::new(ErrorKind::LabelExists));
         }
@@ -97,6 +98,7 @@ pub async fn update(
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
         let mut label = labels::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        tx.audit().about("label", &id);
         label.name = new_name.unwrap_or(label.name);
         label.slug = new_slug.unwrap_or(label.slug);
         label.rules = change.rules.unwrap_or(label.rules);
@@ -117,6 +119,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Resul
     let named = mailboxes::name(call, mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
+        tx.audit().about("label", &id);
         // An arriving message must not get the label while it is deleted.
         store::mailboxes::lock(tx, &mailbox).await?;
         if labels::delete(tx, &mailbox, &id).await? { Ok(()) } else { Err(missing()) }

@@ -3,6 +3,7 @@
 use mail::address::{Address, hosted_local_part};
 use model::{
     MailboxId,
+    audit::{changes, deleted},
     domains::DomainStatus,
     events::EventType,
     folders::{Folder, SystemFolder, slug},
@@ -10,6 +11,7 @@ use model::{
     triagers::Triager,
     usage::MailboxStorage,
 };
+use serde_json::json;
 use store::{
     Tx, addresses, domains, folders,
     mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord, MailboxWithStorage},
@@ -63,6 +65,13 @@ pub const STORAGE: Operation = Operation::read("getMailboxStorage", "Returns how
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST_IN_WORKSPACE, &LIST, &CREATE, &GET, &UPDATE, &DELETE, &STORAGE];
 
+/// What the audit log shows of a mailbox.
+const AUDIT_FIELDS: &[&str] = &["name", "email", "settings"];
+
+fn audited(record: &MailboxRecord) -> serde_json::Value {
+    json!({ "name": record.name, "email": record.email, "settings": record.settings })
+}
+
 /// Lists the mailboxes of the call's workspace.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
@@ -104,6 +113,8 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
         workspaces::lock(tx).await?;
         record.domain = custom_domain(tx, &app_, &email).await?;
         insert(tx, &record, limit).await?;
+        let before = json!({ "settings": MailboxSettings::default() });
+        tx.audit().in_mailbox(&record.id).changed(changes(&before, &audited(&record), AUDIT_FIELDS));
         event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
         Ok(show(&app_, record))
     })
@@ -189,7 +200,7 @@ async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Res
 
 /// The event of a created or deleted mailbox.
 pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
-    let data = serde_json::json!({
+    let data = json!({
         "mailbox_id": record.id,
         "public_id": record.public_id,
         "email": record.email,
@@ -222,10 +233,12 @@ pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) 
     let (app_, named, now) = (app.clone(), name(call, named), call.now);
     app.write(call, async move |tx| {
         let mut record = find(tx, &named).await?;
+        let before = audited(&record);
         record.name = new_name.unwrap_or(record.name);
         record.settings = change.settings.unwrap_or(record.settings);
         record.updated_at = now;
         mailboxes::update(tx, &record).await?;
+        tx.audit().changed(changes(&before, &audited(&record), AUDIT_FIELDS));
         Ok(show(&app_, record))
     })
     .await
@@ -239,6 +252,7 @@ pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
     app.write(call, async move |tx| {
         let record = find(tx, &named).await?;
         mailboxes::mark_deleted(tx, &record.id, now).await?;
+        tx.audit().changed(deleted(&audited(&record), &["name", "email"]));
         addresses::release(tx, &record.email).await?;
         event(EventType::MailboxDeleted, &record).append(tx, &app_, &key, now).await
     })

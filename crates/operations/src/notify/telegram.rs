@@ -39,6 +39,8 @@ pub const UNLINK: Operation = Operation::write(
 )
 .errors(&[ErrorKind::NotFound]);
 
+pub(crate) use self::updates::{LINK_CHAT, UNLINK_CHAT};
+
 pub(crate) const OPERATIONS: &[&Operation] = &[&GET, &LINK, &UNLINK];
 
 /// How long a code works.

@@ -6,6 +6,7 @@ pub(crate) mod target;
 
 use model::{
     DeliveryId, EventId, Limit, MailboxId, WebhookId, WorkspaceId,
+    audit::{AuditChange, changes, created, deleted},
     events::EventType,
     webhooks::{
         Delivery, DeliveryPage, DeliveryQuery, DeliveryStatus, NewWebhook, WEBHOOKS_PER_WORKSPACE, Webhook,
@@ -101,6 +102,8 @@ pub(crate) const OPERATIONS: &[&Operation] =
 /// The purposes that secrets and test events are sealed for.
 const SECRET: &str = "webhook secret";
 const TEST_EVENT: &str = "webhook test";
+/// What the audit log shows of a webhook.
+const AUDIT_FIELDS: &[&str] = &["url", "event_types", "mailbox_ids", "status"];
 /// The type of a test event.
 const TEST_TYPE: &str = "webhook.test";
 /// How long the previous secret stays valid after a rotation.
@@ -145,7 +148,9 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
         record.mailbox_ids = chosen_mailboxes(tx, &caller, wanted).await?;
         record.sequence = events::last_sequence(tx).await?;
         webhooks::insert(tx, &record).await?;
-        Ok(WebhookWithSecret { webhook: show(record), secret })
+        let webhook = show(record);
+        tx.audit().about("webhook", &webhook.id).changed(created(&webhook, AUDIT_FIELDS));
+        Ok(WebhookWithSecret { webhook, secret })
     })
     .await
 }
@@ -168,6 +173,7 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
             workspaces::lock(tx).await?;
         }
         let mut record = find_for_change(tx, &caller, &id).await?;
+        let before = show(record.clone());
         if let Some(url) = url {
             record.url = url;
             record.failures = 0;
@@ -186,7 +192,9 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
         record.status = status;
         record.updated_at = now;
         webhooks::update(tx, &record).await?;
-        Ok(show(record))
+        let after = show(record);
+        tx.audit().about("webhook", &id).changed(changes(&before, &after, AUDIT_FIELDS));
+        Ok(after)
     })
     .await
 }
@@ -196,7 +204,8 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
 pub async fn delete(app: &App, call: &Call, id: WebhookId) -> Result<()> {
     let caller = call.caller.clone();
     app.write(call, async move |tx| {
-        find(tx, &caller, &id).await?;
+        let record = find_for_change(tx, &caller, &id).await?;
+        tx.audit().about("webhook", &id).changed(deleted(&show(record), AUDIT_FIELDS));
         if webhooks::delete(tx, &id).await? { Ok(()) } else { Err(missing()) }
     })
     .await
@@ -213,6 +222,7 @@ pub async fn rotate_secret(app: &App, call: &Call, id: WebhookId) -> Result<Webh
         record.old_secret_until = Some(now.plus_seconds(OLD_SECRET_SECONDS));
         record.updated_at = now;
         webhooks::update(tx, &record).await?;
+        tx.audit().about("webhook", &id).changed(vec![AuditChange::hidden("secret")]);
         Ok(WebhookWithSecret { webhook: show(record), secret })
     })
     .await
@@ -253,6 +263,7 @@ pub async fn test(app: &App, call: &Call, id: WebhookId) -> Result<Delivery> {
     let caller = call.caller.clone();
     app.write(call, async move |tx| {
         require_active(tx, &caller, &record.webhook_id).await?;
+        tx.audit().about("webhook", &record.webhook_id);
         webhooks::insert_delivery(tx, &record).await?;
         webhooks::make_due(tx, &record.webhook_id, record.created_at).await?;
         Ok(show_delivery(record))
@@ -304,6 +315,7 @@ pub async fn retry(app: &App, call: &Call, id: WebhookId, delivery: DeliveryId) 
     let (now, caller) = (call.now, call.caller.clone());
     app.write(call, async move |tx| {
         require_active(tx, &caller, &id).await?;
+        tx.audit().about("webhook_delivery", &delivery);
         let visible = caller.narrowing.mailbox_ids().map(AsRef::as_ref);
         let found = webhooks::find_delivery(tx, &id, &delivery, visible).await?;
         let mut record = found.ok_or_else(|| Error::not_found("Delivery not found"))?;

@@ -124,6 +124,7 @@ pub async fn save_forward(
     let app_ = app.clone();
     app.write(call, async move |tx| {
         let email = prepared_draft.store(tx, &app_).await?;
+        tx.audit().about("draft", &email.id);
         Ok(saved(email))
     })
     .await
@@ -226,6 +227,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
+        tx.audit().about("draft", &id);
         if record.is_sending(now) {
             return Err(Error::new(ErrorKind::DraftLocked));
         }

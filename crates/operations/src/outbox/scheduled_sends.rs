@@ -114,6 +114,7 @@ pub async fn create_forward(
     let app_ = app.clone();
     app.write(call, async move |tx| {
         let email = prepared_draft.store(tx, &app_).await?;
+        tx.audit().about("scheduled_send", &email.id);
         Ok(scheduled_send(email.id, DraftState::Scheduled, email.subject, email.to_line, at, None))
     })
     .await
@@ -278,6 +279,7 @@ pub async fn update(
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
+        tx.audit().about("scheduled_send", &id);
         if !record.state.waits() {
             return Err(Error::draft_locked(record.state));
         }
@@ -311,6 +313,7 @@ pub async fn cancel(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
     let (named, now) = (mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
+        tx.audit().about("scheduled_send", &id);
         crate::inbox::emails::cancellation_result(stored::cancel_schedule(tx, &mailbox, &id, now).await?)?;
         let email = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         Ok(drafts::saved(email))

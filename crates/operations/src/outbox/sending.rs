@@ -31,6 +31,7 @@ use mail::{
 };
 use model::{
     AttachmentId, EmailId, Timestamp,
+    audit::AuditDetails,
     emails::BodyFormat,
     folders::is_unsent,
     sending::{
@@ -214,6 +215,8 @@ pub(crate) async fn finish(
 /// The transaction, in one commit with others of the workspace if that locks nothing else.
 async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<SentMail> {
     let (app_, now, log) = (app.clone(), call.now, submission.log.clone());
+    let mut details = AuditDetails::default();
+    details.about("email", submission.id()).in_mailbox(submission.mailbox());
     let sent = if submission.is_plain() && !call.rehearsal {
         let (key, bytes) = (format!("send {}", call.workspace), submission.bytes());
         let claim = submission.claim(app);
@@ -222,7 +225,7 @@ async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<Se
             async move |tx: &mut SystemTx| Submission::commit_all(&submissions, tx, &app).await
         };
         let id = submission.id().clone();
-        let sent = app.write_together(call, key, (Arc::new(submission), bytes), write).await?;
+        let sent = app.write_together(call, key, details, (Arc::new(submission), bytes), write).await?;
         // Another id is the stored answer of an earlier call with this idempotency key.
         if let Some(claim) = claim.filter(|_| sent.id == id) {
             claim.deliver();
@@ -233,7 +236,7 @@ async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<Se
             SubmitOutcome::Submitted(sent) => Ok(sent),
             SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
         };
-        app.write_across(call, body).await?
+        app.write_across(call, details, body).await?
     };
     log.write();
     Ok(sent)

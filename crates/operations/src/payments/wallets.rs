@@ -20,6 +20,7 @@ use crate::{
         caller::{Access, Caller},
         error::Result,
         operation::Operation,
+        request_info::RequestInfo,
         state::wallets::Wallet,
     },
     mailbox::mailboxes,
@@ -41,11 +42,11 @@ impl Wallet {
     }
 
     /// A call of this wallet. Without a workspace it finds nothing.
-    pub fn call(&self, app: &App, operation: &'static Operation, request_id: &str, subject: &str) -> Call {
+    pub fn call(&self, app: &App, operation: &'static Operation, request: RequestInfo) -> Call {
         let workspace = self.workspace.clone().unwrap_or_else(|| WorkspaceId::from(NO_WORKSPACE));
         let access = Access { workspace, name: String::new(), role: Role::Admin, plan: Plan::Free };
         let caller = Arc::new(Caller::wallet(self.address.to_lower(), access.clone()));
-        Call::new(operation, caller, access, app.now(), request_id.to_owned(), subject.to_owned())
+        Call::new(operation, caller, access, app.now(), request)
     }
 }
 

@@ -131,6 +131,7 @@ pub async fn add(app: &App, call: &Call, input: NewDocument) -> Result<Document>
             of.require_new(suffix)?;
         }
         knowledge::insert(tx, &document, &content).await?;
+        tx.audit().about("document", &document.id);
         Ok(document)
     })
     .await
@@ -207,6 +208,7 @@ pub async fn get(app: &App, call: &Call, id: DocumentId) -> Result<Document> {
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: DocumentId) -> Result<()> {
     app.write(call, async move |tx| {
+        tx.audit().about("document", &id);
         // Its blob is swept when nothing uses it any more.
         if knowledge::delete(tx, &id).await? { Ok(()) } else { Err(missing()) }
     })
@@ -261,7 +263,11 @@ pub async fn verify(app: &App, call: &Call, id: DocumentId) -> Result<DocumentCh
         problems.push(document.last_error.clone().unwrap_or_default());
     }
     let check = DocumentCheck { ok: problems.is_empty(), content_ok, index_ok, waiting, problems };
-    app.write(call, async move |_| Ok(check)).await
+    app.write(call, async move |tx| {
+        tx.audit().about("document", &id);
+        Ok(check)
+    })
+    .await
 }
 
 /// How many passages of a document can be opened.

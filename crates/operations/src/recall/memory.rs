@@ -112,6 +112,7 @@ pub async fn remember(app: &App, call: &Call, input: Remember) -> Result<Remembe
     let now = call.now;
     app.write(call, async move |tx| {
         fresh.insert(tx, now).await?;
+        tx.audit().about("memory", &fresh.id);
         Ok(Remembered { blob_id: fresh.id })
     })
     .await
@@ -166,6 +167,7 @@ pub async fn forget(app: &App, call: &Call, blob: String) -> Result<()> {
     app.write(call, async move |tx| {
         // The blobId of a passage has its position after a dot.
         let name = blob.split('.').next().unwrap_or_default();
+        tx.audit().about("memory", name);
         let deleted = if name.starts_with("eml_") {
             memory::delete_email(tx, &EmailId::from(name)).await?
         } else {

@@ -7,19 +7,32 @@ use model::{
     accounts::{PASSWORD_MAX, PASSWORD_MIN, SignUp},
     affiliate::{Payout, PayoutStatus},
     api_keys::{ApiKey, ApiKeyWithSecret, NewApiKey},
+    audit::{changes, created},
 };
 use serde::Serialize;
-use store::{system, workspaces};
+use serde_json::json;
+use store::{
+    Tx,
+    audit::{self, AuditEntry},
+    system, workspaces,
+};
 
 use crate::{
     account::{accounts::new_account, affiliate, api_keys},
     core::{
         app::App,
+        audit::Author,
         error::{Error, Result},
         passwords::{Purpose, Turn},
     },
     inbox::inbound::{self, Recipient},
 };
+
+/// What the audit log calls what only operators do.
+pub(crate) const CREATE_ACCOUNT: &str = "createAccount";
+pub(crate) const SET_PLAN: &str = "setPlan";
+pub(crate) const ADD_PAYOUT: &str = "addPayout";
+pub(crate) const IMPORT: &str = "importMessages";
 
 /// A new account, as the command line shows it.
 #[derive(Debug, Serialize)]
@@ -41,6 +54,7 @@ pub async fn create_account(
     password: String,
     workspace_name: Option<String>,
     plan: Option<Plan>,
+    author: &Author,
 ) -> Result<CreatedAccount> {
     if !(PASSWORD_MIN..=PASSWORD_MAX).contains(&password.chars().count()) {
         let message = format!("needs {PASSWORD_MIN} to {PASSWORD_MAX} characters");
@@ -54,22 +68,30 @@ pub async fn create_account(
         workspace_id: fresh.workspace.id.clone(),
         owner_address: fresh.workspace.owner_address.clone(),
     };
-    let now = app.now();
-    app.db().system_write(async move |tx| new_account::insert(tx, fresh, None, now).await).await?;
+    let entry = app.audit_entry(author, CREATE_ACCOUNT);
+    app.db().system_write(async move |tx| new_account::insert(tx, fresh, None, &entry).await).await?;
     Ok(created)
 }
 
 /// Makes a key for a workspace, within its plan's limit.
 #[crate::boxed]
-pub async fn create_key(app: &App, workspace: WorkspaceId, input: NewApiKey) -> Result<ApiKeyWithSecret> {
+pub async fn create_key(
+    app: &App,
+    workspace: WorkspaceId,
+    input: NewApiKey,
+    author: &Author,
+) -> Result<ApiKeyWithSecret> {
     let now = app.now();
+    let entry = app.audit_entry(author, api_keys::CREATE.id);
     let fresh = api_keys::prepare(app, input, now)?;
     let app_ = app.clone();
     app.db()
         .write(&workspace, async move |tx| {
             let record =
                 workspaces::find(tx).await?.ok_or_else(|| Error::not_found("Workspace not found"))?;
-            api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, now).await
+            let created = api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, now).await?;
+            write_entry(tx, &entry).await?;
+            Ok(created)
         })
         .await
 }
@@ -82,10 +104,24 @@ pub async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<Vec<ApiKey>>
 
 /// Revokes a key, in whichever workspace it is.
 #[crate::boxed]
-pub async fn revoke_key(app: &App, id: ApiKeyId) -> Result<()> {
-    let gone = app.db().system_write(async move |tx| store::api_keys::delete_anywhere(tx, &id).await).await?;
+pub async fn revoke_key(app: &App, id: ApiKeyId, author: &Author) -> Result<()> {
+    let entry = app.audit_entry(author, api_keys::REVOKE.id);
+    app.db()
+        .system_write(async move |tx| {
+            let workspace = store::api_keys::find_workspace(tx, &id).await?;
+            let tx = tx.enter(&workspace.ok_or_else(api_keys::missing)?);
+            api_keys::delete(tx, &id).await?;
+            write_entry(tx, &entry).await
+        })
+        .await?;
     app.credentials().forget();
-    if gone { Ok(()) } else { Err(Error::not_found("API key not found")) }
+    Ok(())
+}
+
+/// Adds an entry with what its transaction said of itself.
+async fn write_entry(tx: &mut Tx, entry: &AuditEntry) -> Result<()> {
+    let details = std::mem::take(tx.audit());
+    Ok(audit::insert(tx, &[(entry, &details)]).await?)
 }
 
 /// A workspace, as operators see it.
@@ -127,12 +163,19 @@ pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Resul
 
 /// Moves a workspace to another plan. Its referrer earns a commission when it becomes a paid one.
 #[crate::boxed]
-pub async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
+pub async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan, author: &Author) -> Result<()> {
     let now = app.now();
-    let found = app.db().write(&workspace, async move |tx| workspaces::set_plan(tx, plan, now).await).await?;
-    if !found {
-        return Err(Error::not_found("Workspace not found"));
-    }
+    let entry = app.audit_entry(author, SET_PLAN);
+    app.db()
+        .write(&workspace, async move |tx| {
+            let missing = || Error::not_found("Workspace not found");
+            let before = workspaces::find(tx).await?.ok_or_else(missing)?;
+            workspaces::set_plan(tx, plan, now).await?;
+            let changes = changes(&json!({ "plan": before.plan }), &json!({ "plan": plan }), &["plan"]);
+            tx.audit().about("workspace", &before.id).changed(changes);
+            write_entry(tx, &entry).await
+        })
+        .await?;
     app.credentials().forget();
     affiliate::accrue(app).await
 }
@@ -157,7 +200,7 @@ pub struct NewPayout {
 
 /// Records a payout to an affiliate. A paid one marks the commissions of its period as paid.
 #[crate::boxed]
-pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
+pub async fn add_payout(app: &App, input: NewPayout, author: &Author) -> Result<Payout> {
     if input.amount_cents <= 0 {
         return Err(Error::invalid("amount-cents", "must be positive"));
     }
@@ -179,6 +222,7 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
         paid_at: (input.status == PayoutStatus::Paid).then_some(now),
         created_at: now,
     };
+    let entry = app.audit_entry(author, ADD_PAYOUT);
     app.db()
         .write(&input.workspace, async move |tx| {
             if workspaces::find(tx).await?.is_none() {
@@ -188,6 +232,9 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
             if payout.status == PayoutStatus::Paid {
                 store::affiliate::mark_commissions_paid(tx, payout.period_start, payout.period_end).await?;
             }
+            let fields = created(&payout, &["amount_cents", "currency", "status", "reference"]);
+            tx.audit().about("payout", &payout.id).changed(fields);
+            write_entry(tx, &entry).await?;
             Ok(payout)
         })
         .await
@@ -238,6 +285,18 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
         address: found.email,
         policy: None,
     }))
+}
+
+/// Records that messages are about to be imported into a mailbox: before the first one, so that none comes without it.
+#[crate::boxed]
+pub async fn begin_import(app: &App, target: &ImportTarget, author: &Author) -> Result<()> {
+    let (entry, mailbox) = (app.audit_entry(author, IMPORT), target.0.mailbox.clone());
+    app.db()
+        .write(&target.0.workspace, async move |tx| {
+            tx.audit().in_mailbox(&mailbox);
+            write_entry(tx, &entry).await
+        })
+        .await
 }
 
 /// Imports one message through the path of incoming mail.

@@ -22,6 +22,16 @@ pub enum Admin {
     /// Record payouts to affiliates
     #[command(subcommand)]
     Payout(Payout),
+    /// Show who changed what in a workspace, newest first
+    #[command(after_help = help::AUDIT)]
+    Audit {
+        /// The workspace: its id (ws_…) or the email address of its account
+        #[arg(long)]
+        workspace: String,
+        /// The maximum number of entries
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+    },
     /// Show and rotate DKIM keys
     #[command(subcommand)]
     Dkim(Dkim),

@@ -69,6 +69,13 @@ Examples:
   agent-mailbox admin key create --workspace you@example.com --role member --expires-in 30d
   agent-mailbox admin key create --workspace you@example.com --scope read --mailbox support@example.com";
 
+pub(super) const AUDIT: &str = "\
+Works while the server runs. Entries are kept for 90 days.
+
+Examples:
+  agent-mailbox admin audit --workspace you@example.com
+  agent-mailbox admin audit --workspace you@example.com --limit 20 --json";
+
 pub(super) const TRACE: &str = "\
 Examples:
   agent-mailbox admin trace '<abc@example.net>'

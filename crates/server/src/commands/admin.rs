@@ -11,13 +11,14 @@ use model::{
     api_keys::{ApiKey, ApiKeyWithSecret, NewApiKey},
 };
 use operations::{
-    App,
+    App, Author,
     admin::{self, NewPayout, WorkspaceSummary},
     domains::keys::{self, PublicKey},
 };
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::system_user::system_user;
 use crate::{
     cli::{Account, Admin, Dkim, Key, Payments, Payout, Workspace},
     config::Config,
@@ -35,8 +36,10 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
             let asked = email.clone();
             let password = open::blocking(move || read_password(&asked)).await?;
             let app = open::attach_or_create(&config).await?;
+            let author = operator("admin account create");
             let created =
-                admin::create_account(&app, email, password.to_string(), workspace_name, plan).await?;
+                admin::create_account(&app, email, password.to_string(), workspace_name, plan, &author)
+                    .await?;
             if quiet {
                 output::line(created.workspace_id);
                 return Ok(ExitCode::SUCCESS);
@@ -55,12 +58,22 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         Admin::Payout(command) => {
             payout(&open::attach(&config).await?, command).await.map_err(which_workspace)?;
         }
+        Admin::Audit { workspace, limit } => {
+            let app = open::attach(&config).await?;
+            let workspace = find_workspace(&app, workspace).await?;
+            super::audit::run(&app, &workspace, limit).await.map_err(which_workspace)?;
+        }
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
         Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
         Admin::Nodes => super::nodes::run(&open::attach(&config).await?).await?,
         Admin::Trace { id } => super::trace::run(&config, &id).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The person who runs a command, for the audit log.
+pub(super) fn operator(command: &str) -> Author {
+    Author::operator(Some(system_user()), command)
 }
 
 fn which_workspace(failure: Failure) -> Failure {
@@ -80,7 +93,7 @@ async fn key(config: &Config, command: Key) -> Result<()> {
                 expires_at,
                 ..NewApiKey::new(&name, role)
             };
-            let created = admin::create_key(&app, workspace, input).await;
+            let created = admin::create_key(&app, workspace, input, &operator("admin key create")).await;
             let created = created.map_err(|error| which_workspace(error.into()))?;
             if quiet {
                 output::line(created.key);
@@ -93,9 +106,12 @@ async fn key(config: &Config, command: Key) -> Result<()> {
             list_keys(&app, workspace).await.map_err(which_workspace)
         }
         Key::Revoke { id } => {
-            admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await.map_err(|error| {
-                Failure::from(error).or_fix("`agent-mailbox admin key list --workspace …` shows the keys.")
-            })?;
+            admin::revoke_key(&app, ApiKeyId::from(id.as_str()), &operator("admin key revoke"))
+                .await
+                .map_err(|error| {
+                    Failure::from(error)
+                        .or_fix("`agent-mailbox admin key list --workspace …` shows the keys.")
+                })?;
             output::result(&json!({ "id": id, "status": "revoked" }), || {
                 format!("Revoked {id}. Running servers refuse it within a second.")
             })
@@ -187,7 +203,7 @@ async fn all_workspaces(app: &App) -> Result<Vec<WorkspaceSummary>> {
 }
 
 async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
-    admin::set_plan(app, workspace.clone(), plan).await?;
+    admin::set_plan(app, workspace.clone(), plan, &operator("admin workspace set-plan")).await?;
     output::result(&json!({ "workspace_id": workspace, "plan": plan }), || {
         format!("Workspace {workspace} is now on the {} plan.", plan.display_name())
     })
@@ -198,7 +214,7 @@ async fn payout(app: &App, command: Payout) -> Result<()> {
         command;
     let workspace = find_workspace(app, workspace).await?;
     let input = NewPayout { workspace, amount_cents, currency, status, period_start, period_end, reference };
-    let payout = admin::add_payout(app, input).await?;
+    let payout = admin::add_payout(app, input, &operator("admin payout add")).await?;
     output::result(&payout, || {
         let (cents, currency) = (payout.amount_cents, &payout.currency);
         let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
@@ -216,7 +232,9 @@ async fn dkim(app: &App, command: Dkim) -> Result<()> {
             }
             found
         }
-        Dkim::Rotate { domain } => keys::rotate(app, &plain_domain(&domain)?).await?,
+        Dkim::Rotate { domain } => {
+            keys::rotate(app, &plain_domain(&domain)?, &operator("admin dkim rotate")).await?
+        }
     };
     output::result(&found, || {
         if found.is_empty() {

@@ -16,7 +16,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
-use super::progress::Progress;
+use super::{admin::operator, progress::Progress};
 use crate::{
     config::Config,
     failure::{Failure, Result},
@@ -38,6 +38,7 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
             .or_fix("Give the address or the id of a mailbox on this server; the console lists them.")
     })?;
     let total = size_of(&path)?;
+    admin::begin_import(&app, &target, &operator("import")).await?;
     let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
     // Without statistics the planner of an empty server would scan all messages for each one.
     let statistics = tokio::spawn(maintenance::keep_statistics(app.clone()));

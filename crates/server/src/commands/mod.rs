@@ -1,6 +1,7 @@
 //! One file per group of commands. Each reports what it did, or returns why it failed.
 
 mod admin;
+mod audit;
 mod backup;
 mod config;
 mod doctor;
@@ -13,6 +14,7 @@ mod probe;
 mod progress;
 mod runtime;
 mod search;
+mod system_user;
 mod trace;
 
 use std::{

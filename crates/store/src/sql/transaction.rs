@@ -2,7 +2,7 @@
 //!
 //! Every statement of a workspace gets its workspace here, so that none can run without it.
 
-use model::{MailboxId, WorkspaceId};
+use model::{MailboxId, WorkspaceId, audit::AuditDetails};
 
 #[cfg(feature = "faults")]
 use super::faults::statements;
@@ -25,6 +25,8 @@ pub struct Tx {
     workspace: WorkspaceId,
     /// Sent to the listeners after the commit.
     pub(super) wakes: Vec<Wake>,
+    /// What the audit entry says that is written with it.
+    audit: AuditDetails,
     /// Statements since the one that a fault counts from.
     #[cfg(feature = "faults")]
     seen: u32,
@@ -44,6 +46,11 @@ impl Tx {
 
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self.session, Session::Postgres(_))
+    }
+
+    /// What the audit entry of the call says that this transaction writes.
+    pub fn audit(&mut self) -> &mut AuditDetails {
+        &mut self.audit
     }
 
     /// Wakes the listeners on all nodes after the commit: something changed in its workspace, or in one of its
@@ -213,6 +220,7 @@ impl SystemTx {
                 session,
                 workspace: scope.workspace(),
                 wakes: Vec::new(),
+                audit: AuditDetails::default(),
                 #[cfg(feature = "faults")]
                 seen: 0,
             },

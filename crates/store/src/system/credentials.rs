@@ -17,6 +17,8 @@ use crate::{
 pub struct KeyAccess {
     /// The key.
     pub id: ApiKeyId,
+    /// Its name.
+    pub name: String,
     /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// Its role.
@@ -42,6 +44,7 @@ impl KeyAccess {
     pub const fn full(id: ApiKeyId, workspace_id: WorkspaceId) -> Self {
         Self {
             id,
+            name: String::new(),
             workspace_id,
             role: Role::Admin,
             plan: Plan::Free,
@@ -59,6 +62,7 @@ impl FromRow for KeyAccess {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.next()?,
+            name: row.next()?,
             workspace_id: row.next()?,
             role: row.next()?,
             plan: row.next()?,
@@ -92,7 +96,7 @@ pub async fn find_key(tx: &mut SystemTx, secret_hash: &KeyHash) -> Result<Option
     let narrowed = narrowed_hash(secret_hash);
     let found: Option<KeyAccess> = tx
         .one(
-            "SELECT k.id, k.workspace_id, k.role, w.plan, k.expires_at, k.scopes, k.mailbox_ids, k.revision, k.secret_hash
+            "SELECT k.id, k.name, k.workspace_id, k.role, w.plan, k.expires_at, k.scopes, k.mailbox_ids, k.revision, k.secret_hash
              FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.secret_hash IN ($1, $2)",
             &[secret_hash.as_slice().into(), narrowed.as_slice().into()],
         )
@@ -131,6 +135,8 @@ pub struct SessionAccess {
     pub id: SessionId,
     /// The account.
     pub account_id: AccountId,
+    /// Its address.
+    pub email: String,
     /// Whether the account operates this server.
     pub is_admin: bool,
     /// The workspace chosen in the console.
@@ -159,6 +165,7 @@ impl FromRow for SessionAccess {
         Ok(Self {
             id: row.next()?,
             account_id: row.next()?,
+            email: row.next()?,
             is_admin: row.next()?,
             chosen_workspace: row.next()?,
             expires_at: row.next()?,
@@ -173,7 +180,7 @@ row!(MembershipAccess { workspace_id, name, role, plan });
 pub async fn find_session(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<SessionAccess>> {
     let found: Option<SessionAccess> = tx
         .one(
-            "SELECT s.id, s.account_id, a.is_admin, s.chosen_workspace, s.expires_at
+            "SELECT s.id, s.account_id, a.email, a.is_admin, s.chosen_workspace, s.expires_at
              FROM session s JOIN account a ON a.id = s.account_id WHERE s.secret_hash = $1",
             &[secret_hash.into()],
         )

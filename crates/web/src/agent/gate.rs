@@ -13,7 +13,7 @@ use axum::{
     response::Response,
 };
 use operations::{
-    App, Error, ErrorKind, Replay, Result, emails,
+    App, Error, ErrorKind, Replay, RequestInfo, Result, emails,
     payments::{self, Proof, ProofState, Wallet},
 };
 use pay::Refusal;
@@ -28,7 +28,7 @@ use crate::{
     input::RawInput,
     pipeline,
     reply::{self, Reply},
-    request::{RequestId, client_address, path_parameters, require_json_answer},
+    request::{client_address, path_parameters, request_info, require_json_answer},
 };
 
 /// Bodies of calls without a proof are read up to this size, so that their challenge can be bound to them.
@@ -129,7 +129,7 @@ struct PaidCall {
     app: App,
     gated: Arc<GatedEndpoint>,
     raw: RawInput,
-    request_id: String,
+    info: RequestInfo,
     request: payments::Request,
     proof: Proof,
 }
@@ -155,8 +155,8 @@ impl PaidCall {
             respond_async: pipeline::prefers_async(&parts.headers),
             wants_events: false,
         };
-        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
-        Ok(Self { app, gated, raw, request_id, request, proof })
+        let info = request_info(&parts.extensions, &parts.uri);
+        Ok(Self { app, gated, raw, info, request, proof })
     }
 
     /// The wallet, if it may do this: another wallet's mailbox is reported as not found.
@@ -197,8 +197,7 @@ impl PaidCall {
         {
             return Ok(replayed(replay, String::new()));
         }
-        let call =
-            Arc::new(wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject));
+        let call = Arc::new(wallet.call(&self.app, endpoint.operation, self.info.clone()));
         let reply = prepared(self.app.clone(), call).await?;
         let status = pipeline::success_status(endpoint.operation.answer);
         let stored = match &reply {
@@ -249,7 +248,7 @@ impl PaidCall {
         let endpoint = &self.gated.endpoint;
         let prepared = endpoint.prepare(&self.raw)?;
         let wallet = self.wallet().await?;
-        let mut call = wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject);
+        let mut call = wallet.call(&self.app, endpoint.operation, self.info.clone());
         call.rehearsal = true;
         match prepared(self.app.clone(), Arc::new(call)).await {
             Err(refused) if refused.kind() == ErrorKind::Rehearsed => Ok(()),
@@ -283,7 +282,7 @@ impl PaidCall {
         let endpoint = &self.gated.endpoint;
         let prepared = endpoint.prepare(&self.raw)?;
         let wallet = payments::open_workspace(&self.app, &self.wallet().await?).await?;
-        let mut call = wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject);
+        let mut call = wallet.call(&self.app, endpoint.operation, self.info.clone());
         payments::bind(&self.app, &mut call, &self.proof, &self.request).await?;
         prepared(self.app.clone(), Arc::new(call)).await
     }

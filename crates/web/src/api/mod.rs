@@ -2,6 +2,7 @@
 
 mod affiliate;
 mod api_keys;
+mod audit;
 mod conversations;
 mod domains;
 mod drafts;
@@ -37,6 +38,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         identity::endpoints(),
         usage::endpoints(),
         members::endpoints(),
+        audit::endpoints(),
         domains::endpoints(),
         mailboxes::endpoints(),
         folders::endpoints(),

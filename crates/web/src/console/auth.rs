@@ -374,7 +374,7 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
 }
 
 async fn log_out(visit: Visit) -> Response {
-    let ended = accounts::log_out(visit.app(), &visit.caller).await;
+    let ended = accounts::log_out(visit.app(), &visit.caller, &visit.request).await;
     after_log_out(&visit, ended, "You are logged out.")
 }
 

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     State,
-    request::{cookie, credential},
+    request::{cookie, credential, request_info},
 };
 
 const TITLE: &str = "Accept your invite";
@@ -140,11 +140,12 @@ async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &E
 /// Redirects to the login and back. A person logged in with another account is logged out first.
 async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let info = request_info(request.extensions(), request.uri());
     let work = async {
         let fields = open_form(&state, request).await?;
         let mut response = page::go_to(&headers, "/console/login?next=%2Fconsole%2Finvite");
         if let Some(caller) = signed_in(&state, &headers).await {
-            accounts::log_out(&state.app, &caller).await?;
+            accounts::log_out(&state.app, &caller, &info).await?;
             set_cookie(&state, &mut response, "", 0);
         }
         // Only characters that a token consists of.

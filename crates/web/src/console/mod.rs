@@ -8,6 +8,7 @@ mod amounts;
 mod approval;
 mod assets;
 mod attachment_reminder;
+mod audit;
 mod auth;
 mod chart;
 mod compose;

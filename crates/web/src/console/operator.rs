@@ -156,7 +156,7 @@ async fn set_plan(visit: Visit, Path(workspace): Path<String>, request: Request)
             let fields = Fields::read(request).await?;
             let plan: Plan =
                 fields.get("plan").parse().map_err(|said: String| Error::invalid("plan", said))?;
-            admin::set_plan(visit.app(), workspace.into(), plan).await?;
+            admin::set_plan(visit.app(), workspace.into(), plan, &visit.author()).await?;
             Ok((back.to_owned(), format!("Plan changed to {}.", plan.display_name())))
         })
         .await

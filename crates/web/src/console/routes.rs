@@ -11,9 +11,9 @@ use axum::{
 use operations::Error;
 
 use super::{
-    agent, assets, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge, live,
-    mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader, scheduled,
-    session_api, settings, telegram, test_message, triage, undo_send, usage, webhooks,
+    agent, assets, audit, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge,
+    live, mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader,
+    scheduled, session_api, settings, telegram, test_message, triage, undo_send, usage, webhooks,
 };
 use crate::{State, request::client_address};
 
@@ -44,6 +44,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(integrations::routes())
         .merge(knowledge::routes())
         .merge(events::routes())
+        .merge(audit::routes())
         .merge(usage::routes())
         .merge(settings::routes())
         .merge(operator::routes())

@@ -34,7 +34,7 @@ use crate::{
     limits::network,
     request::{
         self, client_address, cookie, cookie_name, credential, device_cookie_name, is_secure,
-        path_parameters, refuse_cross_site, require_own_site,
+        path_parameters, refuse_cross_site, request_info, require_own_site,
     },
 };
 
@@ -109,6 +109,7 @@ pub(super) fn client(state: &State, request: &Request) -> Client {
         network: network(client_address(request)),
         device: cookie(headers, device_cookie_name(&state.app)).map(ToOwned::to_owned),
         user_agent: user_agent.unwrap_or_default().to_owned(),
+        request: request_info(request.extensions(), request.uri()),
     }
 }
 
@@ -133,7 +134,7 @@ async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> 
 async fn log_out(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
         let caller = person_alone(&state, &parts, true).await?;
-        accounts::log_out(&state.app, &caller).await?;
+        accounts::log_out(&state.app, &caller, &request_info(&parts.extensions, &parts.uri)).await?;
         Ok(logged_out(&state))
     })
     .await
@@ -142,7 +143,8 @@ async fn log_out(Extracted(state): Extracted<State>, parts: Parts) -> Response {
 async fn log_out_everywhere(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
         let caller = person_alone(&state, &parts, true).await?;
-        accounts::log_out_everywhere(&state.app, &caller).await?;
+        accounts::log_out_everywhere(&state.app, &caller, &request_info(&parts.extensions, &parts.uri))
+            .await?;
         Ok(logged_out(&state))
     })
     .await
@@ -178,7 +180,8 @@ async fn revoke_session(Extracted(state): Extracted<State>, parts: Parts) -> Res
     answer(async {
         let caller = person_alone(&state, &parts, true).await?;
         let session = path_parameters(&parts).pop().unwrap_or_default().1;
-        accounts::revoke_session(&state.app, &caller, session.into()).await?;
+        let info = request_info(&parts.extensions, &parts.uri);
+        accounts::revoke_session(&state.app, &caller, session.into(), &info).await?;
         Ok(empty())
     })
     .await

@@ -217,7 +217,7 @@ async fn end_session(visit: Visit, Path(session): Path<String>, request: Request
     };
     confirmed(&visit, request, &question, |_| {
         visit.act("/console/account", async {
-            accounts::revoke_session(visit.app(), &visit.caller, session.into()).await?;
+            accounts::revoke_session(visit.app(), &visit.caller, session.into(), &visit.request).await?;
             Ok(("/console/account".to_owned(), "Session logged out.".to_owned()))
         })
     })
@@ -233,7 +233,7 @@ async fn log_out_everywhere(visit: Visit, request: Request) -> Response {
         typed: "",
     };
     confirmed(&visit, request, &question, async |_| {
-        let ended = accounts::log_out_everywhere(visit.app(), &visit.caller).await;
+        let ended = accounts::log_out_everywhere(visit.app(), &visit.caller, &visit.request).await;
         after_log_out(&visit, ended, "You are logged out everywhere.")
     })
     .await

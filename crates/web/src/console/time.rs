@@ -1,6 +1,10 @@
 //! Times and numbers for people, in the workspace's time zone.
 
-use jiff::{Zoned, civil::DateTime, tz::TimeZone};
+use jiff::{
+    Zoned,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
 use model::Timestamp;
 use operations::{Error, Result};
 
@@ -84,6 +88,17 @@ impl Zone {
         let civil: DateTime = text.trim().parse().map_err(|_| wrong())?;
         let there = civil.to_zoned(self.rules.clone()).map_err(|_| wrong())?;
         Ok(Timestamp::from_micros(there.timestamp().as_microsecond()))
+    }
+
+    /// The first moment of a day in the form of an `<input type="date">`, and that of the day after it.
+    pub(super) fn day(&self, field: &str, text: &str) -> Result<(Timestamp, Timestamp)> {
+        let wrong = || Error::invalid(field, "choose a day");
+        let day: Date = text.trim().parse().map_err(|_| wrong())?;
+        let start = |day: Date| -> Result<Timestamp> {
+            let there = day.to_zoned(self.rules.clone()).map_err(|_| wrong())?;
+            Ok(Timestamp::from_micros(there.timestamp().as_microsecond()))
+        };
+        Ok((start(day)?, start(day.tomorrow().map_err(|_| wrong())?)?))
     }
 
     /// Suggested times: the label and the input's value.

@@ -7,14 +7,16 @@ use axum::{
     http::{HeaderMap, Method, request::Parts},
     response::Response,
 };
-use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts, events};
+use operations::{
+    App, Author, Call, Caller, Credential, Error, ErrorKind, Operation, RequestInfo, Result, accounts, events,
+};
 
 use serde_json::json;
 
 use super::{flash, limits::ConsoleLimits, page, time::Zone, undo::Outcome};
 use crate::{
     State, error,
-    request::{RequestId, credential, require_own_site},
+    request::{credential, request_info, require_own_site},
 };
 
 /// A logged-in person's request for a page.
@@ -24,8 +26,8 @@ pub(super) struct Visit {
     pub(super) headers: HeaderMap,
     /// The last event before the page was rendered.
     pub(super) after: i64,
-    request_id: String,
-    path: String,
+    /// What the audit log says of the request.
+    pub(super) request: RequestInfo,
 }
 
 impl FromRequestParts<State> for Visit {
@@ -50,8 +52,7 @@ impl FromRequestParts<State> for Visit {
             caller,
             headers: parts.headers.clone(),
             after: after.map_err(|refused| page::failure(&parts.headers, &refused))?,
-            request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
-            path: parts.uri.path().to_owned(),
+            request: request_info(&parts.extensions, &parts.uri),
         })
     }
 }
@@ -94,7 +95,7 @@ impl Visit {
 
     /// The path that was asked for.
     pub(super) fn path(&self) -> &str {
-        &self.path
+        &self.request.subject
     }
 
     pub(super) fn app(&self) -> &App {
@@ -103,16 +104,19 @@ impl Visit {
 
     /// A call in the chosen workspace: the API's permission checks, without its metering.
     pub(super) fn call(&self, operation: &'static Operation) -> Result<Call> {
-        let (id, path) = (self.request_id.clone(), self.path.clone());
-        self.app().enter_console(operation, self.caller.clone(), None, id, path)
+        self.app().enter_console(operation, self.caller.clone(), None, self.request.clone())
     }
 
     /// A call that is metered as over the API. The caller commits or refunds it.
     pub(super) async fn metered(&self, operation: &'static Operation) -> Result<Arc<Call>> {
         let admission = self.app().admit(operation, self.caller.clone(), None).await?;
         let entrance = admission.entrance?;
-        let (id, path) = (self.request_id.clone(), self.path.clone());
-        Ok(Arc::new(self.app().charge(&entrance, id, path, None).await?))
+        Ok(Arc::new(self.app().charge(&entrance, self.request.clone(), None).await?))
+    }
+
+    /// Who changes something that belongs to no call.
+    pub(super) fn author(&self) -> Author {
+        Author::caller(&self.caller, &self.request)
     }
 
     /// Whether the person's role and plan allow an operation.

@@ -7,15 +7,18 @@ use model::{
     accounts::{Me, SignUp, VerificationSent},
     members::AcceptInvite,
 };
-use store::{accounts, members};
+use store::accounts;
 
 use super::{
-    OpenedSession,
+    ACCEPT_INVITE, OpenedSession,
     invite_tokens::{TokenHash, find, redeem},
-    load_me, person, sign_up, verification,
+    load_me,
+    new_account::add_member,
+    person, sign_up, verification,
 };
 use crate::core::{
     app::App,
+    audit::Author,
     caller::Caller,
     error::{Error, ErrorKind, Result},
     passwords::Client,
@@ -44,7 +47,7 @@ pub async fn accept(
     let hash = secrets::hash(&input.token);
     let Some(password) = input.password else {
         let caller = caller.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
-        return join(app, hash, caller).await.map(InviteOutcome::Joined);
+        return join(app, hash, caller, client).await.map(InviteOutcome::Joined);
     };
     let now = app.now();
     let (_, invite) = app.db().system_read(async move |tx| find(tx, &hash, now).await).await?;
@@ -64,9 +67,10 @@ pub async fn accept(
 }
 
 /// Joins as the signed-in account, if it has the invited address.
-async fn join(app: &App, hash: TokenHash, caller: &Caller) -> Result<Me> {
+async fn join(app: &App, hash: TokenHash, caller: &Caller, client: &Client) -> Result<Me> {
     let (account, session) = person(caller)?;
     let now = app.now();
+    let entry = app.audit_entry(&Author::caller(caller, &client.request), ACCEPT_INVITE);
     let me = app
         .db()
         .system_write(async move |tx| {
@@ -79,7 +83,7 @@ async fn join(app: &App, hash: TokenHash, caller: &Caller) -> Result<Me> {
                 )
                 .with_fix("Log in with the account of the invited address."));
             }
-            members::insert(tx.enter(&workspace), &account, invite.role, now).await?;
+            add_member(tx.enter(&workspace), &account, &invite, &entry).await?;
             accounts::choose_workspace(tx, &session, &workspace).await?;
             load_me(tx, &account, &workspace).await
         })

@@ -3,16 +3,24 @@
 use std::fmt::Write as _;
 
 use model::{
-    Plan, Role, Timestamp, WorkspaceId,
+    AccountId, Plan, Role, WorkspaceId,
     accounts::{Account, SignUp},
+    audit::{AuditDetails, created},
+    members::Invite,
 };
+use serde_json::json;
 use store::{
-    SystemTx, accounts, affiliate, members, system,
+    SystemTx, Tx, accounts, affiliate,
+    audit::{self, AuditEntry},
+    members, system,
     vault::DataKey,
     workspaces::{self, WorkspaceRecord},
 };
 
-use super::invite_tokens::{self, TokenHash};
+use super::{
+    ACCEPT_INVITE, about,
+    invite_tokens::{self, TokenHash},
+};
 use crate::core::{
     app::App,
     error::{Error, ErrorKind, Result},
@@ -95,14 +103,28 @@ pub(super) async fn insert_invited(
     fresh: NewAccount,
     affiliate_code: Option<&str>,
     invite: Option<TokenHash>,
-    now: Timestamp,
+    entry: &AuditEntry,
 ) -> Result<WorkspaceId> {
     let account = fresh.account.id.clone();
-    let Some(invite) = invite else { return insert(tx, fresh, affiliate_code, now).await };
-    let (workspace, invite) = invite_tokens::redeem(tx, &invite, now).await?;
-    insert(tx, fresh, affiliate_code, now).await?;
-    members::insert(tx.enter(&workspace), &account, invite.role, now).await?;
+    let Some(invite) = invite else { return insert(tx, fresh, affiliate_code, entry).await };
+    let (workspace, invite) = invite_tokens::redeem(tx, &invite, entry.at).await?;
+    insert(tx, fresh, affiliate_code, entry).await?;
+    let joined = AuditEntry { operation: ACCEPT_INVITE.to_owned(), ..entry.clone() };
+    add_member(tx.enter(&workspace), &account, &invite, &joined).await?;
     Ok(workspace)
+}
+
+/// Adds the account that accepted an invite.
+pub(super) async fn add_member(
+    tx: &mut Tx,
+    account: &AccountId,
+    invite: &Invite,
+    entry: &AuditEntry,
+) -> Result<()> {
+    members::insert(tx, account, invite.role, entry.at).await?;
+    let mut details = AuditDetails::default();
+    details.about("member", account).changed(created(invite, &["email", "role"]));
+    Ok(audit::insert(tx, &[(entry, &details)]).await?)
 }
 
 /// Stores an account and its workspace. The first account of a server is its operator.
@@ -110,8 +132,9 @@ pub(crate) async fn insert(
     tx: &mut SystemTx,
     mut fresh: NewAccount,
     affiliate_code: Option<&str>,
-    now: Timestamp,
+    entry: &AuditEntry,
 ) -> Result<WorkspaceId> {
+    let now = entry.at;
     fresh.account.is_admin = system::is_first_account(tx).await?;
     if let Some(plan) = fresh.operator_plan.filter(|_| fresh.account.is_admin) {
         fresh.workspace.plan = plan;
@@ -128,5 +151,9 @@ pub(crate) async fn insert(
     if let Some(referrer) = &fresh.workspace.referred_by {
         affiliate::count(tx.enter(referrer), now.day(), 0, 1).await?;
     }
+    let state = json!({ "email": fresh.account.email, "workspace": fresh.workspace.name, "plan": fresh.workspace.plan });
+    let mut details = about(&fresh.account.id);
+    details.changed(created(&state, &["email", "workspace", "plan"]));
+    audit::insert(tx.enter(&id), &[(entry, &details)]).await?;
     Ok(id)
 }

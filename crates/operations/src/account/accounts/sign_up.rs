@@ -8,7 +8,7 @@ use model::accounts::{SignUp, VerificationSent};
 use store::system;
 
 use super::{
-    OpenedSession,
+    OpenedSession, SIGN_UP,
     invite_tokens::TokenHash,
     new_account::{insert_invited, prepare, require_open},
     prepare_session, verification,
@@ -72,7 +72,8 @@ async fn store_new(
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
     let fresh = prepare(app, input, None, turn).await?;
     let session = prepare_session(app, client, &fresh.account.id)?;
-    let (now, verify) = (app.now(), app.settings().sign_up.verify);
+    let entry = app.account_entry(&fresh.account, &client.request, SIGN_UP);
+    let verify = app.settings().sign_up.verify;
     let opened = app
         .db()
         .system_write(async move |tx| {
@@ -81,7 +82,7 @@ async fn store_new(
                 return Err(Error::new(ErrorKind::Overloaded).with_retry_after(1));
             }
             let account = fresh.account.id.clone();
-            let workspace = insert_invited(tx, fresh, code.as_deref(), invite, now).await?;
+            let workspace = insert_invited(tx, fresh, code.as_deref(), invite, &entry).await?;
             session.insert(tx, &account, &workspace).await
         })
         .await?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{accounts, sign_ups, system};
 
 use super::{
-    OpenedSession,
+    OpenedSession, SIGN_UP,
     invite_tokens::TokenHash,
     new_account::{insert_invited, prepare, require_open},
     prepare_session,
@@ -149,6 +149,7 @@ pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Resu
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
     let fresh = prepare(app, wanted, None, turn).await?;
     let session = prepare_session(app, client, &fresh.account.id)?;
+    let entry = app.account_entry(&fresh.account, &client.request, SIGN_UP);
     let made = app
         .db()
         .system_write(async move |tx| {
@@ -157,7 +158,7 @@ pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Resu
                 return Err(no_link());
             }
             let (account, code) = (fresh.account.id.clone(), details.affiliate_code.as_deref());
-            let workspace = insert_invited(tx, fresh, code, details.invite, now).await?;
+            let workspace = insert_invited(tx, fresh, code, details.invite, &entry).await?;
             session.insert(tx, &account, &workspace).await
         })
         .await;

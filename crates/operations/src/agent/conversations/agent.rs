@@ -210,6 +210,7 @@ impl Turn {
         let (mailbox, until) = (self.mailbox, self.until);
         app.write(call, async move |tx| {
             let id = &turn.conversation_id;
+            tx.audit().about("conversation", id).in_mailbox(&mailbox);
             if stored::append(tx, &mailbox, id, until, now, &mut records).await? {
                 return Ok(turn);
             }

@@ -105,8 +105,12 @@ async fn store(app: &App, call: &Call, context: &Context, outcome: Outcome) -> R
     let app_ = app.clone();
     app.write(call, async move |tx| {
         lock_mailbox(tx, &result.mailbox).await?;
+        tx.audit().in_mailbox(&result.mailbox);
         let runs = Box::pin(result.store(tx, &app_)).await?;
-        runs.into_iter().next().map(|(run, _)| run).ok_or_else(|| Error::internal("a run left nothing"))
+        let run = runs.into_iter().next().map(|(run, _)| run);
+        let run = run.ok_or_else(|| Error::internal("a run left nothing"))?;
+        tx.audit().about("triager", &run.triager.id);
+        Ok(run)
     })
     .await
 }

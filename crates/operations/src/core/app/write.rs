@@ -5,7 +5,7 @@
 
 use std::{borrow::Borrow, sync::Arc};
 
-use model::Timestamp;
+use model::{Timestamp, audit::AuditDetails};
 use serde::Serialize;
 use store::{
     Body, SystemTx, Tx, audit,
@@ -48,7 +48,7 @@ impl App {
         T: Serialize + Send + 'static,
         F: AsyncFnOnce(&mut Tx) -> Result<T> + for<'tx> Body<'tx, Tx, T, Error>,
     {
-        let (reservation, record) = self.begin_write(call);
+        let (reservation, record) = self.begin_write(call, None);
         let outcome = self
             .db()
             .write(&call.workspace, async move |tx| {
@@ -62,21 +62,16 @@ impl App {
     }
 
     /// What is charged and recorded with a write.
-    fn begin_write(&self, call: &Call) -> (Option<Reservation>, Record) {
+    fn begin_write(&self, call: &Call, details: Option<AuditDetails>) -> (Option<Reservation>, Record) {
         // A call that writes twice is charged and answered with its first transaction.
         let reservation = if call.is_stored() { None } else { call.take_reservation() };
         let record = Record {
             charge: reservation
                 .as_ref()
                 .and_then(|reservation| reservation.ledger_entry(self.new_uuid().simple().to_string())),
-            audit: audit::AuditEntry {
-                id: self.new_uuid().simple().to_string(),
-                at: call.now,
-                actor: call.caller.actor.id().to_owned(),
-                operation: call.operation.id,
-                subject: call.subject.clone(),
-                request_id: call.request_id.clone(),
-            },
+            // A read that stores its answer for a repeat changes nothing.
+            audit: call.operation.writes.then(|| self.audit_entry(&call.author(), call.operation.id)),
+            details,
             claim: call.idempotency.clone(),
             payment: call.payment.clone(),
             rehearsal: call.rehearsal,
@@ -87,12 +82,12 @@ impl App {
     }
 
     /// The same across workspaces, for effects that reach other workspaces too.
-    pub async fn write_across<T, F>(&self, call: &Call, body: F) -> Result<T>
+    pub async fn write_across<T, F>(&self, call: &Call, details: AuditDetails, body: F) -> Result<T>
     where
         T: Serialize + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T> + for<'tx> Body<'tx, SystemTx, T, Error>,
     {
-        let (reservation, record) = self.begin_write(call);
+        let (reservation, record) = self.begin_write(call, Some(details));
         let workspace = call.workspace.clone();
         let outcome = self
             .db()
@@ -115,6 +110,7 @@ impl App {
         &self,
         call: &Call,
         key: String,
+        details: AuditDetails,
         (item, bytes): (I, usize),
         write: W,
     ) -> Result<T>
@@ -128,7 +124,7 @@ impl App {
             + Send
             + Sync,
     {
-        let (reservation, record) = self.begin_write(call);
+        let (reservation, record) = self.begin_write(call, Some(details));
         let (workspace, db) = (call.workspace.clone(), self.db().clone());
         let member = (item, Arc::new(record));
         let work = async move {
@@ -175,7 +171,10 @@ fn end_write<T>(call: &Call, reservation: Option<Reservation>, outcome: Result<T
 /// What is stored with the effect of a write.
 struct Record {
     charge: Option<metering::LedgerEntry>,
-    audit: audit::AuditEntry,
+    audit: Option<audit::AuditEntry>,
+    /// What the entry is about, where the transaction is shared with other calls or touches other workspaces. Otherwise the
+    /// effect says it.
+    details: Option<AuditDetails>,
     claim: Option<IdempotencyClaim>,
     payment: Option<PaymentKey>,
     rehearsal: bool,
@@ -192,6 +191,8 @@ impl Record {
     async fn begin_all(records: &[impl Borrow<Self> + Sync], tx: &mut Tx) -> Result<()> {
         let claims: Vec<KeyClaim<'_>> =
             records.iter().filter_map(|record| record.borrow().key_claim()).collect();
+        // What a call read before its effect is not what it is about.
+        *tx.audit() = AuditDetails::default();
         if !claims.is_empty() && !idempotency::claim_all(tx, claims).await? {
             return Err(Error::new(ErrorKind::AlreadyAnswered));
         }
@@ -210,6 +211,11 @@ impl Record {
             Some(_) => to_json(value).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The audit entry; `described` is what the effect said of itself.
+    fn entry<'a>(&'a self, described: &'a AuditDetails) -> Option<(&'a audit::AuditEntry, &'a AuditDetails)> {
+        self.audit.as_ref().map(|entry| (entry, self.details.as_ref().unwrap_or(described)))
     }
 
     /// After the effect: the audit entry, the charge, the answer.
@@ -231,7 +237,8 @@ impl Record {
                 store::payments::fulfil(tx, payment, record.borrow().now).await?;
             }
         }
-        let entries: Vec<&audit::AuditEntry> = records.iter().map(|record| &record.borrow().audit).collect();
+        let described = std::mem::take(tx.audit());
+        let entries: Vec<_> = records.iter().filter_map(|record| record.borrow().entry(&described)).collect();
         audit::insert(tx, &entries).await?;
         let charges: Vec<_> = records.iter().filter_map(|record| record.borrow().charge.as_ref()).collect();
         metering::insert_ledger(tx, &charges).await?;

@@ -70,6 +70,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
     }
     let app_ = app.clone();
     app.write(call, async move |tx| {
+        tx.audit().in_mailbox(&recipient.mailbox);
         let authentication = SenderAuthentication::unknown(None);
         for some in ready.chunks(MAX_STORED_TOGETHER) {
             let deliveries: Vec<Delivery<'_>> =

@@ -6,10 +6,15 @@
 use std::sync::Arc;
 
 use mail::sign::{Algorithm, Key, SignError};
-use model::{DomainId, Timestamp, WorkspaceId, domains::DnsRecord, domains::RecordStatus};
+use model::{
+    DomainId, Timestamp, WorkspaceId,
+    audit::{AuditChange, AuditDetails},
+    domains::{DnsRecord, RecordStatus},
+};
 use store::{
+    audit::{self, AuditEntry},
     domains::{self, KeyRecord},
-    hosted_keys,
+    hosted_keys, system,
     vault::VaultError,
 };
 use zeroize::Zeroizing;
@@ -17,6 +22,7 @@ use zeroize::Zeroizing;
 use super::records;
 use crate::core::{
     app::App,
+    audit::Author,
     error::{Error, Result},
     state::{recent::Moment, signing_keys::SigningKeys},
 };
@@ -143,11 +149,15 @@ pub async fn list(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     Ok(show(domain, &keys))
 }
 
+/// What the audit log calls it.
+pub(crate) const ROTATE_DKIM: &str = "rotateDkimKeys";
+
 /// Generates the next keys of a domain, for an operator. They sign as soon as they are seen in DNS.
 #[crate::boxed]
-pub async fn rotate(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
+pub async fn rotate(app: &App, domain: &str, author: &Author) -> Result<Vec<PublicKey>> {
+    let entry = app.audit_entry(author, ROTATE_DKIM);
     if is_hosted(app, domain) {
-        return rotate_hosted(app, domain).await;
+        return rotate_hosted(app, domain, entry).await;
     }
     let (workspace, id) = owner(app, domain).await?;
     let (pairs, data_key, now) = (make(app).await?, app.data_key(&workspace).await?, app.now());
@@ -160,9 +170,16 @@ pub async fn rotate(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
         }
         let made = sealed(pairs, turn, now, |purpose, plain| data_key.seal(purpose, plain))?;
         domains::insert_keys(tx, &id, &made).await?;
+        let mut details = AuditDetails::default();
+        audit::insert(tx, &[(&entry, details.about("domain", &id).changed(rotated()))]).await?;
         Ok::<_, Error>(domains::keys(tx, &id).await?)
     });
     Ok(show(domain, &written.await?))
+}
+
+/// What the audit log says of new keys: that there are some.
+fn rotated() -> Vec<AuditChange> {
+    vec![AuditChange::hidden("dkim_keys")]
 }
 
 async fn owner(app: &App, domain: &str) -> Result<(WorkspaceId, DomainId)> {
@@ -174,7 +191,8 @@ async fn owner(app: &App, domain: &str) -> Result<(WorkspaceId, DomainId)> {
     Ok((workspace, found.ok_or_else(records::missing)?.id))
 }
 
-async fn rotate_hosted(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
+/// What belongs to the server is recorded in the workspace of its operator.
+async fn rotate_hosted(app: &App, domain: &str, entry: AuditEntry) -> Result<Vec<PublicKey>> {
     check_hosted(app, domain).await?;
     let (pairs, now, name, app_) = (make(app).await?, app.now(), domain.to_owned(), app.clone());
     let written = app.db().system_write(async move |tx| {
@@ -183,6 +201,11 @@ async fn rotate_hosted(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
         for key in &made {
             hosted_keys::delete(tx, &name, &key.selector).await?;
             hosted_keys::insert(tx, &name, key).await?;
+        }
+        if let Some(operator) = system::operator_workspace(tx).await? {
+            let mut details = AuditDetails::default();
+            details.about("hosted_domain", &name).changed(rotated());
+            audit::insert(tx.enter(&operator), &[(&entry, &details)]).await?;
         }
         Ok::<_, Error>(hosted_keys::list(tx, &name).await?)
     });

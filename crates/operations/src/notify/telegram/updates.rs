@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use model::{
     Plan, Role, WorkspaceId,
+    audit::AuditDetails,
     drafts::NewDraft,
     emails::{EmailChange, Move},
     folders::SystemFolder,
@@ -14,7 +15,7 @@ use model::{
 };
 use serde_json::{Value, json};
 use store::{
-    emails, events,
+    audit, emails, events,
     mailboxes::{self as stored_mailboxes, MailboxName},
     telegram::{self, LinkRecord, NoticeRecord},
     workspaces,
@@ -24,11 +25,13 @@ use super::bot::{self, RETRY_DELAY, WORKER};
 use crate::{
     core::{
         app::App,
+        audit::Author,
         call::{Call, IdempotencyClaim},
         caller::{Access, Caller},
         error::{Error, ErrorKind, Result},
         operation::Operation,
         ports::BotFault,
+        request_info::RequestInfo,
         secrets,
         settings::BotUpdates,
         supervisor::isolate,
@@ -47,6 +50,9 @@ const STANDBY_INTERVAL: Duration = Duration::from_secs(10);
 const KINDS: [&str; 2] = ["message", "callback_query"];
 /// Characters of a chat's name.
 const MAX_TITLE_CHARS: usize = 100;
+/// What the audit log calls what a chat does for itself.
+pub(crate) const LINK_CHAT: &str = "linkTelegramChat";
+pub(crate) const UNLINK_CHAT: &str = "unlinkTelegramChat";
 
 /// Handles updates until the task is aborted.
 pub(super) async fn work(app: &App) {
@@ -161,8 +167,8 @@ async fn handle_message(app: &App, number: i64, message: &Value) -> Result<()> {
     }
     match (command, rest.trim()) {
         ("/start", "") => greet(app, chat).await,
-        ("/start", code) => link(app, chat, &title(&message["chat"]), code).await,
-        ("/stop", _) => stop(app, chat).await,
+        ("/start", code) => link(app, number, chat, &title(&message["chat"]), code).await,
+        ("/stop", _) => stop(app, number, chat, &title(&message["chat"])).await,
         ("/help", _) => {
             bot::say(app, chat, HELP).await;
             Ok(())
@@ -187,7 +193,8 @@ fn title(chat: &Value) -> String {
 }
 
 /// Links a chat by a code.
-async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
+async fn link(app: &App, number: i64, chat: i64, title: &str, code: &str) -> Result<()> {
+    let entry = app.audit_entry(&Author::chat(chat, title, &request(number, chat)), LINK_CHAT);
     let (hash, now, title) = (secrets::hash(code), app.now(), title.to_owned());
     let linked = app
         .db()
@@ -212,6 +219,7 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
                 failures: 0,
             };
             telegram::upsert(tx, &link).await?;
+            audit::insert(tx, &[(&entry, AuditDetails::default().in_mailbox(&found.id))]).await?;
             Ok::<_, Error>(Some(found.email))
         })
         .await?;
@@ -243,11 +251,15 @@ async fn greet(app: &App, chat: i64) -> Result<()> {
 }
 
 /// Deletes all links of a chat.
-async fn stop(app: &App, chat: i64) -> Result<()> {
+async fn stop(app: &App, number: i64, chat: i64, title: &str) -> Result<()> {
+    let (app_, author) = (app.clone(), Author::chat(chat, title, &request(number, chat)));
     app.db()
         .system_write(async move |tx| {
             for (workspace, mailbox) in telegram::list_of_chat(tx, chat).await? {
-                telegram::delete(tx.enter(&workspace), &mailbox).await?;
+                let tx = tx.enter(&workspace);
+                telegram::delete(tx, &mailbox).await?;
+                let entry = app_.audit_entry(&author, UNLINK_CHAT);
+                audit::insert(tx, &[(&entry, AuditDetails::default().in_mailbox(&mailbox))]).await?;
             }
             Ok::<_, Error>(())
         })
@@ -354,17 +366,28 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
     once(drafts::save(app, &call, notice.mailbox_id.as_str(), draft).await).map(|_| ())
 }
 
+/// What an update is for the audit log. Its address would be that of the chat service.
+fn request(number: i64, chat: i64) -> RequestInfo {
+    let (id, subject) = (format!("telegram-{number}"), format!("/hooks/telegram/{chat}"));
+    RequestInfo { id, subject, address: None }
+}
+
 /// A call on behalf of a chat. Its idempotency key is the update's number, so that a repeated update takes effect
 /// once.
 async fn call(app: &App, operation: &'static Operation, number: i64, notice: &NoticeRecord) -> Result<Call> {
     let workspace: &WorkspaceId = &notice.workspace_id;
-    let found: Result<_, store::Error> =
-        app.db().read(workspace, async |tx| workspaces::find(tx).await).await;
-    let plan: Plan = found?.ok_or_else(|| Error::not_found("Workspace not found"))?.plan;
+    let mailbox = notice.mailbox_id.clone();
+    let found: Result<_, store::Error> = app
+        .db()
+        .read(workspace, async move |tx| {
+            Ok((workspaces::find(tx).await?, telegram::find(tx, &mailbox).await?))
+        })
+        .await;
+    let (found, link) = found?;
+    let plan: Plan = found.ok_or_else(|| Error::not_found("Workspace not found"))?.plan;
     let access = Access { workspace: workspace.clone(), name: String::new(), role: Role::Member, plan };
-    let caller = Arc::new(Caller::chat(notice.chat_id, access.clone()));
-    let (id, subject) = (format!("telegram-{number}"), format!("/hooks/telegram/{}", notice.chat_id));
-    let mut call = Call::new(operation, caller, access, app.now(), id, subject);
+    let caller = Arc::new(Caller::chat(notice.chat_id, link.map(|link| link.chat_title), access.clone()));
+    let mut call = Call::new(operation, caller, access, app.now(), request(number, notice.chat_id));
     let key = format!("telegram update {number}");
     call.idempotency = Some(IdempotencyClaim {
         fingerprint: secrets::hash(&key),

@@ -138,6 +138,7 @@ impl PreparedDraft {
     /// Stores the draft in place of the one that it replaces.
     pub(crate) async fn store(self, tx: &mut Tx, app: &App) -> Result<EmailRecord> {
         let mailbox = &self.origin.mailbox.id;
+        tx.audit().in_mailbox(mailbox);
         stored_mailboxes::lock(tx, mailbox).await?;
         if let Some(loaded) = &self.replaced {
             let present = find(tx, mailbox, &loaded.record.email_id).await?;

@@ -21,6 +21,7 @@ use crate::{
         ports::{ChatMessage, ChatRequest},
     },
     inbox::threads,
+    mailbox::mailboxes,
 };
 
 /// Messages of the draft's thread that the model sees, and characters of each.
@@ -74,7 +75,13 @@ pub async fn regenerate(
     }
     let own = if is_html { as_html(text) } else { text.to_owned() };
     let body = if reply_text.has_quote() { reply_text.with_own(&own, is_html) } else { own };
-    app.write(call, async move |_| Ok(RegeneratedDraft { body })).await
+    let (named, id) = (mailboxes::name(call, mailbox), draft.id);
+    app.write(call, async move |tx| {
+        mailboxes::find_id(tx, &named).await?;
+        tx.audit().about("draft", &id);
+        Ok(RegeneratedDraft { body })
+    })
+    .await
 }
 
 /// The newest messages of the draft's thread, as safe text. The prompt could ask for them word for word, so there are none

@@ -125,6 +125,11 @@ impl Submission {
         &self.id
     }
 
+    /// The mailbox that it is sent from.
+    pub(crate) fn mailbox(&self) -> &MailboxId {
+        &self.origin.mailbox.id
+    }
+
     /// How many recipients it has.
     pub(crate) fn recipient_count(&self) -> usize {
         self.addressees.len()

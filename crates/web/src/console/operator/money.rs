@@ -186,7 +186,7 @@ async fn record_payout(visit: &Visit, fields: &Fields) -> Result<String> {
         period_end: day("period_end", fields.get("period_end"))?,
         reference: fields.given("reference").map(ToOwned::to_owned),
     };
-    let recorded = admin::add_payout(visit.app(), payout).await?;
+    let recorded = admin::add_payout(visit.app(), payout, &visit.author()).await?;
     Ok(format!("Payout of {} recorded.", money(recorded.amount_cents, &recorded.currency)))
 }
 
