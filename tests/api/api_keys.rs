@@ -21,7 +21,8 @@ async fn start(engine: Engine) -> (Server, Tenant, Caller) {
     (server, tenant, session)
 }
 
-async fn make(tenant: &Tenant, session: &Caller, body: Value) -> Value {
+/// Makes a key in the console.
+pub(super) async fn make(tenant: &Tenant, session: &Caller, body: Value) -> Value {
     let answer = session.post(&at(tenant, "/api-keys"), body).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer.json()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use testkit::{Caller, Engine, Server, ServerOptions, Tenant, both_engines};
 
 use super::{
+    api_keys::make,
     help::{assert_missing, assert_refused, assert_refuses_fields, new_mailbox, path_of},
     people::at,
 };
@@ -19,12 +20,6 @@ async fn start(engine: Engine) -> (Server, Tenant, Caller) {
     let tenant = server.tenant(Plan::Developer).await;
     let session = server.log_in(&tenant).await;
     (server, tenant, session)
-}
-
-async fn make(tenant: &Tenant, session: &Caller, body: Value) -> Value {
-    let answer = session.post(&at(tenant, "/api-keys"), body).await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.json()
 }
 
 fn one(tenant: &Tenant, key: &Value) -> String {

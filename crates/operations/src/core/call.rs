@@ -110,8 +110,8 @@ impl Call {
         Ok(self.with_operation(operation, now))
     }
 
-    /// An operation that is a step of this one, and needs no scope of its own: whoever may rewrite a draft may have it
-    /// read for that.
+    /// An operation that is a step of this one, and needs no scope of its own: a caller that may rewrite a draft may have
+    /// it read for that.
     pub(crate) fn step(&self, operation: &'static Operation, now: Timestamp) -> Result<Self> {
         check_rights(operation, &self.caller.actor, self.plan, self.role)?;
         Ok(self.with_operation(operation, now))
