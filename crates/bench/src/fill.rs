@@ -214,8 +214,8 @@ pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize
                 };
                 addresses::claim(tx, &record.email, &record.id).await?;
                 mailboxes::insert(tx, &record).await?;
-                for (position, folder) in (0..).zip(SystemFolder::ALL) {
-                    folders::insert(tx, &record.id, &Folder::system(*folder), position).await?;
+                for (position, folder) in (0..).zip(SystemFolder::FIRST) {
+                    folders::insert(tx, &record.id, &Folder::system(folder), position).await?;
                 }
             }
             Ok::<_, Error>(())

@@ -161,6 +161,7 @@ fn settings() -> Settings {
         sign_up: operations::SignUpPolicy::default(),
         operator_plan: model::Plan::Free,
         outbound: operations::Outbound::new(model::sending::OutboundMode::Local),
+        send_policy: operations::SendPolicySettings::default(),
         receives_mail: false,
         mailbox_grace_seconds: 7 * 86_400,
         affiliate_percent: 20,

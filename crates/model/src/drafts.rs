@@ -27,6 +27,8 @@ named! {
         Deferred "deferred",
         /// It could not be sent; `last_error` says why.
         Failed "failed",
+        /// A person decides whether it is sent.
+        InReview "in_review",
     }
 }
 
@@ -41,13 +43,17 @@ impl DraftState {
         use DraftState as State;
         matches!(
             (self, next),
-            (State::Draft, State::Draft | State::Scheduled | State::Sent)
+            (State::Draft, State::Draft | State::Scheduled | State::Sent | State::InReview)
                 | (
                     State::Scheduled | State::Deferred,
                     State::Scheduled | State::Deferred | State::Sending | State::Draft
                 )
-                | (State::Sending, State::Sent | State::Deferred | State::Failed | State::Sending)
+                | (
+                    State::Sending,
+                    State::Sent | State::Deferred | State::Failed | State::Sending | State::InReview
+                )
                 | (State::Failed, State::Draft)
+                | (State::InReview, State::Draft | State::Scheduled | State::Sent)
         )
     }
 }
@@ -298,18 +304,19 @@ pub struct ScheduledSendPage {
 
 #[cfg(test)]
 mod tests {
-    use super::DraftState::{self, Deferred, Draft, Failed, Scheduled, Sending, Sent};
+    use super::DraftState::{self, Deferred, Draft, Failed, InReview, Scheduled, Sending, Sent};
 
     // rules: DRAFT-13
     #[test]
     fn nothing_follows_sent_and_only_a_cancel_follows_failed() {
-        let all = [Draft, Scheduled, Sending, Sent, Deferred, Failed];
+        let all = [Draft, Scheduled, Sending, Sent, Deferred, Failed, InReview];
         let after =
             |state: DraftState| all.into_iter().filter(|next| state.may_become(*next)).collect::<Vec<_>>();
         assert_eq!(after(Sent), []);
         assert_eq!(after(Failed), [Draft]);
-        assert_eq!(after(Draft), [Draft, Scheduled, Sent]);
-        assert_eq!(after(Sending), [Sending, Sent, Deferred, Failed]);
+        assert_eq!(after(Draft), [Draft, Scheduled, Sent, InReview]);
+        assert_eq!(after(Sending), [Sending, Sent, Deferred, Failed, InReview]);
+        assert_eq!(after(InReview), [Draft, Scheduled, Sent]);
         assert_eq!(after(Scheduled), after(Deferred));
         assert_eq!(after(Scheduled), [Draft, Scheduled, Sending, Deferred]);
     }

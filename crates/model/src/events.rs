@@ -31,6 +31,18 @@ named! {
         DraftCreated "draft.created",
         /// A scheduled email was sent.
         ScheduleSent "schedule.sent",
+        /// A scheduled email could not be sent.
+        ScheduleFailed "schedule.failed",
+        /// An outgoing email waits for a person to decide about it.
+        ReviewRequested "review.requested",
+        /// A person let an outgoing email leave.
+        ReviewApproved "review.approved",
+        /// A person refused an outgoing email.
+        ReviewRejected "review.rejected",
+        /// Nobody decided about an outgoing email in time, so it was rejected.
+        ReviewExpired "review.expired",
+        /// An outgoing email was withdrawn before anybody decided about it.
+        ReviewWithdrawn "review.withdrawn",
         /// A triager finished a run.
         TriagerRunFinished "triager.run_finished",
         /// A custom domain was verified.

@@ -28,10 +28,16 @@ named! {
         Spam "spam",
         /// What was deleted, and can be restored.
         Trash "trash",
+        /// What a person decides about before it is sent. There is none while nothing is in it.
+        Review "review",
     }
 }
 
 impl SystemFolder {
+    /// Those that a mailbox has from the start.
+    pub const FIRST: [Self; 7] =
+        [Self::Inbox, Self::Sent, Self::Drafts, Self::Scheduled, Self::Archive, Self::Spam, Self::Trash];
+
     /// The name that people see.
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,6 +45,7 @@ impl SystemFolder {
             Self::Sent => "Sent",
             Self::Drafts => "Drafts",
             Self::Scheduled => "Scheduled",
+            Self::Review => "In review",
             Self::Archive => "Archive",
             Self::Spam => "Spam",
             Self::Trash => "Trash",
@@ -51,9 +58,12 @@ impl SystemFolder {
     }
 }
 
-/// Whether what lies in a folder was not sent yet: a draft, or a scheduled send.
+/// Whether what lies in a folder was not sent yet: a draft, a scheduled send, or what is in review.
 pub fn is_unsent(id: &FolderId) -> bool {
-    matches!(SystemFolder::of(id), Some(SystemFolder::Drafts | SystemFolder::Scheduled))
+    matches!(
+        SystemFolder::of(id),
+        Some(SystemFolder::Drafts | SystemFolder::Scheduled | SystemFolder::Review)
+    )
 }
 
 impl From<SystemFolder> for FolderId {
@@ -90,6 +100,11 @@ impl Folder {
     pub fn system(folder: SystemFolder) -> Self {
         let (id, name) = (folder.into(), folder.name().to_owned());
         Self { id, name, unread_count: 0, total_count: 0, system: true }
+    }
+
+    /// Whether lists show it: the folder of messages in review only while there are some.
+    pub fn is_shown(&self) -> bool {
+        self.id != SystemFolder::Review || self.total_count > 0
     }
 }
 

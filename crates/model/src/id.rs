@@ -190,6 +190,8 @@ kinds! {
     DocumentKind DocumentId "doc_";
     /// An entry of the audit log.
     AuditEntryKind AuditEntryId "aud_";
+    /// Reviews of outgoing messages.
+    ReviewKind ReviewId "rev_";
 }
 
 #[cfg(test)]

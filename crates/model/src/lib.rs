@@ -30,8 +30,10 @@ mod object;
 pub mod outbound;
 pub mod payments;
 pub mod plans;
+pub mod reviews;
 mod scopes;
 pub mod search;
+pub mod send_policies;
 pub mod sending;
 pub mod tasks;
 pub mod telegram;
@@ -46,8 +48,8 @@ pub use causes::causes;
 pub use id::{
     AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, AuditEntryId, CommissionId, ConnectionId,
     ConversationId, DeliveryId, DocumentId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind,
-    LabelId, MailboxId, MemoryId, PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId,
-    TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
+    LabelId, MailboxId, MemoryId, PaymentId, PayoutId, ReviewId, SessionId, TaskId, ThreadId, TriagerId,
+    TriagerRunId, TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

@@ -13,7 +13,7 @@ use serde::{
 
 pub use self::checks::{RecipientFault, answered_id, bare_content_id, is_inline_type};
 pub(crate) use self::checks::{valid_answered_id, valid_references, valid_subject};
-use crate::{AttachmentId, EmailId, ThreadId, Timestamp, emails::named};
+use crate::{AttachmentId, EmailId, ReviewId, ThreadId, Timestamp, emails::named};
 
 /// Files of one message.
 pub const MAX_FILES: usize = 20;
@@ -113,6 +113,10 @@ named! {
         Sent "sent",
         /// It is queued and will be retried.
         Queued "queued",
+        /// A person decides whether it is sent. It must not be sent again.
+        InReview "in_review",
+        /// It leaves when the quiet hours of the send policy end.
+        Scheduled "scheduled",
     }
 }
 
@@ -424,17 +428,26 @@ pub struct NewForward {
     pub headers: Headers,
 }
 
-/// An email that was sent or queued.
+/// An email that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SentMail {
     /// The id of the email.
     pub id: EmailId,
-    /// Whether it was sent or is still queued.
+    /// Whether it was sent, is queued, waits for a person's decision, or leaves later.
     pub status: SendStatus,
     /// Its thread.
     pub thread_id: ThreadId,
     /// Its Message-ID.
     pub message_id: String,
+    /// The review in which a person decides about it, if `status` is `in_review`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_id: Option<ReviewId>,
+    /// When it leaves, if `status` is `scheduled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_send_at: Option<Timestamp>,
+    /// What to do next, unless it was sent or queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// The delivery status of an email, by recipient.

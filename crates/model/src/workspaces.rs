@@ -109,9 +109,15 @@ pub struct WorkspaceChange {
     pub timezone: Option<String>,
 }
 
-fn known_timezone(name: &str, _: &()) -> garde::Result {
-    match jiff::tz::TimeZone::get(name) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(garde::Error::new("unknown time zone: use an IANA name such as Europe/Berlin")),
+/// Whether there is a time zone of this IANA name.
+pub fn is_timezone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok()
+}
+
+pub(crate) fn known_timezone(name: &str, _: &()) -> garde::Result {
+    if is_timezone(name) {
+        Ok(())
+    } else {
+        Err(garde::Error::new("unknown time zone: use an IANA name such as Europe/Berlin"))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     inbox::scanning,
     mailbox::domains,
     notify::{telegram, webhooks},
-    outbox::{scheduled_sends, sending::worker},
+    outbox::{reviews::expiry, scheduled_sends, sending::worker},
     payments,
     upkeep::{counters, maintenance, nodes, storage, storage_rounds},
 };
@@ -71,6 +71,7 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
         supervise(app, "webhooks", webhooks::outbox::work),
         supervise(app, "payments", payments::work),
         supervise(app, "schedules", send_scheduled),
+        supervise(app, "reviews", expire_reviews),
         supervise(app, worker::WORKER, send_queued),
         supervise(app, "claims", renew_claims),
         supervise(app, triage::worker::WORKER, triage),
@@ -302,6 +303,25 @@ async fn send_scheduled(app: App) {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(%error, "scheduled sends failed; retrying");
+                tokio::time::sleep(IDLE_POLL).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            () = until(&app, next) => {}
+            () = wait_for_wake(&mut wakes) => {}
+        }
+    }
+}
+
+/// Ends reviews that nobody has decided about in time.
+async fn expire_reviews(app: App) {
+    let mut wakes = app.db().listen(Topic::Schedule);
+    loop {
+        let next = match expiry::run_due(&app).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "review expiry failed; retrying");
                 tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }

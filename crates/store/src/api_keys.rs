@@ -4,7 +4,7 @@
 //! itself and find nothing, so that none of them lets such a key do everything. For the same reason a row without its
 //! narrowing, as such a program would write it, is no key here: the two hashes tell what the row must be.
 
-use model::{ApiKeyId, WorkspaceId, api_keys::ApiKey};
+use model::{AccountId, ApiKeyId, WorkspaceId, api_keys::ApiKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -62,11 +62,23 @@ pub async fn count(tx: &mut Tx, now: model::Timestamp) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// Adds a key.
-pub async fn insert(tx: &mut Tx, key: &ApiKey, secret_hash: &KeyHash) -> Result<()> {
+/// Adds a key, which an account made or the operator.
+pub async fn insert(
+    tx: &mut Tx,
+    key: &ApiKey,
+    secret_hash: &KeyHash,
+    creator: Option<&AccountId>,
+) -> Result<()> {
     let stored = if key.is_narrowed() { narrowed_hash(secret_hash) } else { *secret_hash };
-    Insert::into("api_key").record(key).column("secret_hash", stored.as_slice()).run(tx).await?;
+    let insert = Insert::into("api_key").record(key).column("secret_hash", stored.as_slice());
+    insert.column("created_by", creator).run(tx).await?;
     Ok(())
+}
+
+/// The account that made a key; `None` for the operator, and for keys from before that was recorded.
+pub async fn creator(tx: &mut Tx, id: &ApiKeyId) -> Result<Option<AccountId>> {
+    let sql = "SELECT created_by FROM api_key WHERE workspace_id = $1 AND id = $2";
+    Ok(tx.one::<(Option<AccountId>,)>(sql, &[id.into()]).await?.and_then(|(creator,)| creator))
 }
 
 /// Stores the new name of a key.

@@ -43,23 +43,11 @@ pub async fn find(tx: &mut SystemTx, now: Timestamp) -> Result<FreshNames> {
 
 /// Lets blobs get new names from now on, if no older program is in the way.
 pub async fn begin(tx: &mut SystemTx, now: Timestamp) -> Result<FreshNames> {
-    require(tx, now, MAY_BEGIN).await?;
+    migrations::require_if(tx, SCHEMA, now, MAY_BEGIN).await?;
     find(tx, now).await
 }
 
 /// The same for a store that a backup with such names is restored into, and which no program uses yet.
 pub async fn begin_restored(tx: &mut SystemTx, now: Timestamp) -> Result<()> {
-    require(tx, now, "1 = 1").await
-}
-
-/// Refuses programs that do not know the migration from now on, under a condition on its row.
-async fn require(tx: &mut SystemTx, now: Timestamp, condition: &str) -> Result<()> {
-    let sql = format!(
-        "UPDATE migration SET required_since = $2, usable_since = $1
-         WHERE version = $1 AND required_since IS NULL AND {condition}"
-    );
-    if tx.run(&sql, &[SCHEMA.into(), now.into()]).await? > 0 {
-        migrations::refuse_first_history(tx, SCHEMA).await?;
-    }
-    Ok(())
+    migrations::require(tx, SCHEMA, now).await
 }

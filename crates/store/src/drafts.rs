@@ -1,10 +1,16 @@
 //! Drafts and scheduled sends: what is stored beside their email.
 
-use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState, folders::SystemFolder};
+use model::{
+    EmailId, MailboxId, ReviewId, Timestamp, WorkspaceId,
+    drafts::DraftState,
+    folders::SystemFolder,
+    reviews::{ReviewState, SendRequest},
+};
 
 use crate::{
-    SystemTx, Topic, Tx, emails,
+    Param, SystemTx, Topic, Tx, emails,
     error::Result,
+    reviews,
     sql::{Columns, Insert, columns},
     turns::Queue,
 };
@@ -32,6 +38,10 @@ pub struct DraftRecord {
     pub created_at: Timestamp,
     /// When its author last changed it.
     pub updated_at: Timestamp,
+    /// The review that it is in, or was approved in.
+    pub review_id: Option<ReviewId>,
+    /// Who asked for it to be sent, and what was charged.
+    pub request: Option<SendRequest>,
 }
 
 impl DraftRecord {
@@ -52,6 +62,8 @@ columns!(DraftRecord {
     last_error,
     created_at,
     updated_at,
+    review_id,
+    request as optional_json,
 });
 
 const COLUMNS: &str = DraftRecord::COLUMNS;
@@ -87,7 +99,8 @@ pub async fn find_for_change(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> 
 pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<bool> {
     let changed = tx
         .run(
-            "UPDATE draft SET state = $5, version = version + 1, scheduled_at = $6, claimed_until = $7, last_error = $8
+            "UPDATE draft SET state = $5, version = version + 1, scheduled_at = $6, claimed_until = $7, last_error = $8,
+               review_id = $9, request = $10
              WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3 AND version = $4",
             &[
                 mailbox.into(),
@@ -97,6 +110,8 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
                 draft.scheduled_at.into(),
                 draft.claimed_until.into(),
                 draft.last_error.as_ref().into(),
+                draft.review_id.as_ref().into(),
+                draft.request.as_ref().map_or(Param::Null, |request| Param::Json(request)),
             ],
         )
         .await?;
@@ -114,6 +129,13 @@ pub enum CancelOutcome {
     Locked(DraftState),
 }
 
+/// Replaces what the author of a draft wrote.
+pub async fn set_source(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, source: &[u8]) -> Result<()> {
+    let sql = "UPDATE draft SET source = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3";
+    tx.run(sql, &[mailbox.into(), id.into(), source.into()]).await?;
+    Ok(())
+}
+
 /// Turns a scheduled send back into a draft, in a mailbox that the caller has locked.
 pub async fn cancel_schedule(
     tx: &mut Tx,
@@ -126,14 +148,20 @@ pub async fn cancel_schedule(
         return Ok(CancelOutcome::Missing);
     };
     let abandoned = record.state == DraftState::Sending && !record.is_sending(now);
-    if !record.state.may_become(DraftState::Draft) && !abandoned {
+    let in_review = record.state == DraftState::InReview;
+    if in_review || (!record.state.may_become(DraftState::Draft) && !abandoned) {
         return Ok(CancelOutcome::Locked(record.state));
+    }
+    if let Some(review) = &record.review_id {
+        // What a person has approved is not sent now, and never again by that approval.
+        reviews::set_state(tx, review, ReviewState::Withdrawn).await?;
     }
     let draft = DraftRecord {
         state: DraftState::Draft,
         scheduled_at: None,
         claimed_until: None,
         last_error: None,
+        review_id: None,
         ..record
     };
     if !change(tx, mailbox, &draft).await? {

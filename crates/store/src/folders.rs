@@ -1,6 +1,9 @@
 //! Folders of a mailbox.
 
-use model::{FolderId, MailboxId, folders::Folder};
+use model::{
+    FolderId, MailboxId,
+    folders::{Folder, SystemFolder},
+};
 
 use crate::{
     Select, Tx,
@@ -17,13 +20,16 @@ const ORDER: &str = "folder.position, folder.name, folder.id";
 
 /// The folders of a mailbox: the system ones first, then the others by name. `None` if there is no such mailbox.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxName) -> Result<Option<Vec<Folder>>> {
-    mailboxes::list_rows(tx, mailbox, "folder", ORDER).await
+    let found = mailboxes::list_rows(tx, mailbox, "folder", ORDER).await?;
+    Ok(found.map(|folders: Vec<Folder>| folders.into_iter().filter(Folder::is_shown).collect()))
 }
 
 /// Selects the folders of a mailbox.
 pub fn select_list(mailbox: &MailboxId) -> Select<'_, Folder> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM folder WHERE workspace_id = $1 AND mailbox_id = $2 ORDER BY {ORDER}");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM folder WHERE workspace_id = $1 AND mailbox_id = $2
+             AND (id <> 'review' OR total_count > 0) ORDER BY {ORDER}"
+    );
     Select::new(sql, vec![mailbox.into()])
 }
 
@@ -34,6 +40,13 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &FolderId) -> Result<Opt
         &[mailbox.into(), id.into()],
     )
     .await
+}
+
+/// Adds the folder of messages in review, beside the scheduled ones, unless it is there.
+pub async fn ensure_review(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+    const BESIDE_SCHEDULED: i64 = 3;
+    insert(tx, mailbox, &Folder::system(SystemFolder::Review), BESIDE_SCHEDULED).await?;
+    Ok(())
 }
 
 /// Adds a folder. False when its id is taken.

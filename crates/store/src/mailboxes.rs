@@ -348,11 +348,17 @@ pub struct MailboxWithStorage {
     pub mailbox: MailboxRecord,
     /// What the workspace stores.
     pub stored_bytes: i64,
+    /// Whether it or its workspace has a send policy.
+    pub has_policies: bool,
 }
 
 impl FromRow for MailboxWithStorage {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { mailbox: MailboxRecord::from_row(row)?, stored_bytes: row.next()? })
+        Ok(Self {
+            mailbox: MailboxRecord::from_row(row)?,
+            stored_bytes: row.next()?,
+            has_policies: row.next()?,
+        })
     }
 }
 
@@ -364,7 +370,9 @@ pub async fn find_with_storage(tx: &mut Tx, named: &MailboxName) -> Result<Optio
             "SELECT {COLUMNS},
                CAST(coalesce((SELECT sum(value) FROM mailbox_counter
                  WHERE workspace_id = $1 AND name = 'storage_bytes'), 0) AS BIGINT)
-               + coalesce((SELECT stored_bytes FROM memory_counter WHERE workspace_id = $1), 0)
+               + coalesce((SELECT stored_bytes FROM memory_counter WHERE workspace_id = $1), 0),
+               EXISTS (SELECT 1 FROM send_policy WHERE send_policy.workspace_id = $1
+                 AND send_policy.mailbox_id IN ('', mailbox.id))
              FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
         ),
         &[named.value().into()],

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Day, Timestamp};
+use model::{CreditClass, Day, Timestamp};
 
 use crate::{FromRow, Param, Row, SystemTx, Tx, error::Result, sql::row};
 
@@ -395,6 +395,22 @@ pub async fn recover(
     let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
     tx.run(sql, &[kind.as_str().into(), spent.into()]).await?;
     delete_advance(tx, kind, node).await
+}
+
+/// Takes back what was charged for a call that had no effect in the end. What was charged in an earlier period stays there:
+/// that pool is gone.
+pub async fn refund(
+    tx: &mut Tx,
+    class: CreditClass,
+    credits: i64,
+    charged_at: Option<Timestamp>,
+) -> Result<()> {
+    let Some(at) = charged_at.filter(|_| credits > 0) else { return Ok(()) };
+    let kind = PoolKind::Credits;
+    let sql =
+        "UPDATE allowance SET spent = spent - $4 WHERE workspace_id = $1 AND kind = $2 AND period_start = $3";
+    tx.run(sql, &[kind.as_str().into(), kind.period_of(at).into(), credits.into()]).await?;
+    add_usage(tx, at.day(), &format!("credits.{}", class.as_str()), -credits).await
 }
 
 const ADD_USAGE: &str = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)

@@ -131,6 +131,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "audit details",
         sql: include_str!("../migrations/0038_audit_details.sql"),
     },
+    Migration {
+        version: 39,
+        name: "send policies",
+        sql: include_str!("../migrations/0039_send_policies.sql"),
+    },
 ];
 
 /// A migration may take as long as it takes. The lock is any number that nothing else in the database uses.
@@ -293,8 +298,30 @@ async fn record(
     Ok(())
 }
 
+/// Refuses programs that do not know a migration from now on, though they could use the store until now.
+pub(crate) async fn require(tx: &mut SystemTx, version: i64, now: model::Timestamp) -> Result<()> {
+    require_if(tx, version, now, "1 = 1").await
+}
+
+/// The same under a condition on the migration's row, in which `$1` is the version and `$2` the time.
+pub(crate) async fn require_if(
+    tx: &mut SystemTx,
+    version: i64,
+    now: model::Timestamp,
+    condition: &str,
+) -> Result<()> {
+    let sql = format!(
+        "UPDATE migration SET required_since = $2, usable_since = $1
+         WHERE version = $1 AND required_since IS NULL AND {condition}"
+    );
+    if tx.run(&sql, &[version.into(), now.into()]).await? > 0 {
+        refuse_first_history(tx, version).await?;
+    }
+    Ok(())
+}
+
 /// Makes programs that know only the first history refuse the store, because of this migration.
-pub(crate) async fn refuse_first_history(tx: &mut SystemTx, version: i64) -> Result<()> {
+async fn refuse_first_history(tx: &mut SystemTx, version: i64) -> Result<()> {
     let sql = "INSERT INTO schema_migration (version, name, checksum, applied_at)
         SELECT version, name, checksum, applied_at FROM migration WHERE version = $1";
     tx.run(sql, &[version.into()]).await?;

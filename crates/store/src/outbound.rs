@@ -3,13 +3,14 @@
 use model::{
     EmailId, MailboxId, Timestamp,
     outbound::{OutboundKind, ReportState},
+    send_policies::gate::Clearance,
     sending::{RecipientLine, RecipientState},
 };
 
 use crate::{
     AnySelect, FromRow, Param, Row, Select, Topic, Tx,
     contents::{self, ContentRecord, ContentView as _},
-    error::Result,
+    error::{Error, Result},
     sql::{Columns, Insert, columns},
 };
 
@@ -95,8 +96,13 @@ columns!(DeliveryRecord {
 });
 
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
-pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
-    insert_all(tx, &[NewOutbound { mail, recipients, claim: None }]).await
+pub async fn insert(
+    tx: &mut Tx,
+    mail: &OutboundRecord,
+    recipients: &[DeliveryRecord],
+    clearance: &Clearance,
+) -> Result<()> {
+    insert_all(tx, &[NewOutbound { mail, recipients, claim: None, clearance }]).await
 }
 
 /// A message to be queued.
@@ -108,9 +114,21 @@ pub struct NewOutbound<'a> {
     pub recipients: &'a [DeliveryRecord],
     /// The node that delivers it at once, if one does, and until when the node has claimed its pending recipients.
     pub claim: Option<(&'a str, Timestamp)>,
+    /// What the gate of send policies gave it.
+    pub clearance: &'a Clearance,
 }
 
 impl NewOutbound<'_> {
+    /// Refuses a message that the gate of send policies has not let through to these recipients.
+    fn require_clearance(&self) -> Result<()> {
+        let recipients = self.recipients.iter().map(|one| one.recipient.as_str());
+        if self.clearance.is_for(&self.mail.id, recipients) {
+            Ok(())
+        } else {
+            Err(Error::Internal("a message is queued that the gate did not let through".into()))
+        }
+    }
+
     fn deliveries(&self) -> impl Iterator<Item = Insert<'_>> {
         self.recipients.iter().map(|one| {
             let claim = self.claim.filter(|_| one.state == RecipientState::Queued);
@@ -131,6 +149,7 @@ impl NewOutbound<'_> {
 
 /// The same for several messages.
 pub async fn insert_all(tx: &mut Tx, messages: &[NewOutbound<'_>]) -> Result<()> {
+    messages.iter().try_for_each(NewOutbound::require_clearance)?;
     let rows = messages.iter().map(|one| Insert::into("outbound").record(one.mail)).collect();
     Insert::pipeline_all(tx, rows).await?;
     Insert::pipeline_all(tx, messages.iter().flat_map(NewOutbound::deliveries).collect()).await?;

@@ -6,8 +6,8 @@ use adapters::language_model::AssistantSettings;
 use mail::scan::clamd::ClamdAddress;
 use model::{Limit, Plan, Plans, sending::OutboundMode};
 use operations::{
-    BotUpdates, HashingCost, MemorySettings, Outbound, SignUpPolicy, memory::LocalEmbedder,
-    payments::PaymentSettings, ports,
+    BotUpdates, HashingCost, MemorySettings, Outbound, SendPolicySettings, SignUpPolicy,
+    memory::LocalEmbedder, payments::PaymentSettings, ports,
 };
 
 use crate::{hop::Hop, model::ScriptedModel};
@@ -47,6 +47,8 @@ pub struct ServerOptions {
     pub bucket: Option<String>,
     /// How mail is sent.
     pub outbound: Outbound,
+    /// What the operator decides about send policies and reviews.
+    pub send_policy: SendPolicySettings,
     /// The next hop for other servers.
     pub next_hop: Option<Hop>,
     /// Prices of the keyless interface.
@@ -98,6 +100,7 @@ impl Default for ServerOptions {
             webhook_time_limit: Duration::from_secs(10),
             bucket: None,
             outbound: Outbound::new(OutboundMode::Local),
+            send_policy: SendPolicySettings::default(),
             next_hop: None,
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
             facilitator: None,

@@ -191,6 +191,7 @@ impl Server {
             sign_up: options.sign_up,
             operator_plan: options.operator_plan,
             outbound: options.outbound,
+            send_policy: options.send_policy,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,
             affiliate_percent: 20,

@@ -63,6 +63,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::ConfirmationInvalid
         | Kind::ContentWithheld
         | Kind::SenderNotAllowed
+        | Kind::SendBlocked
+        | Kind::DecisionForbidden
         | Kind::PaymentReused
         | Kind::QuotaExceeded => StatusCode::FORBIDDEN,
         Kind::NotFound => StatusCode::NOT_FOUND,
@@ -78,6 +80,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::AccountExists
         | Kind::AffiliateExists
         | Kind::DraftLocked
+        | Kind::ReviewChanged
+        | Kind::ReviewDecided
+        | Kind::ReviewBlocked
         | Kind::MessageExists
         | Kind::ConversationBusy
         | Kind::TriagerProtected
@@ -94,7 +99,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         Kind::IdempotencyKeyReused | Kind::RecipientsRefused | Kind::OutboundNotConfigured => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        Kind::RateLimited | Kind::EmailSendRateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
+        Kind::RateLimited | Kind::EmailSendRateLimitExceeded | Kind::SendCapExceeded => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         Kind::AiUnavailable
         | Kind::MemoryUnavailable
         | Kind::TelegramUnavailable

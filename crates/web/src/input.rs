@@ -172,6 +172,23 @@ where
     }
 }
 
+impl<P, T> Input for (Path<P>, OptionalJson<T>)
+where
+    Path<P>: Part,
+    T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static,
+{
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
+    const BODY_OPTIONAL: bool = true;
+    fn read(raw: &RawInput) -> Result<Self> {
+        let (path, body) = together(Part::read(raw), OptionalJson::read(raw))?;
+        Ok((path, body))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <OptionalJson<T> as Input>::describe(description, generator);
+    }
+}
+
 impl<P, B> Input for (Path<P>, Json<B>)
 where
     Path<P>: Part,

@@ -1,7 +1,7 @@
 //! API keys: made, narrowed and revoked in the console, bound to one workspace, shown once.
 
 use model::{
-    ApiKeyId, MailboxId, Timestamp,
+    AccountId, ApiKeyId, MailboxId, Timestamp,
     api_keys::{ApiKey, ApiKeyChange, ApiKeyWithSecret, NewApiKey},
     audit::{changes, created, deleted},
 };
@@ -68,8 +68,8 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<ApiKey>> {
 pub async fn create(app: &App, call: &Call, input: NewApiKey) -> Result<ApiKeyWithSecret> {
     let fresh = prepare(app, input, call.now)?;
     let limit = app.limits(call.plan).api_keys;
-    let now = call.now;
-    app.write(call, async move |tx| insert(tx, fresh, limit, now).await).await
+    let (now, creator) = (call.now, call.creator());
+    app.write(call, async move |tx| insert(tx, fresh, limit, (now, creator)).await).await
 }
 
 /// Renames or narrows a key.
@@ -218,7 +218,7 @@ pub(crate) async fn insert(
     tx: &mut Tx,
     mut fresh: ApiKeyWithSecret,
     limit: model::Limit,
-    now: Timestamp,
+    (now, creator): (Timestamp, Option<AccountId>),
 ) -> Result<ApiKeyWithSecret> {
     workspaces::lock(tx).await?;
     if let Some(named) = &fresh.api_key.mailbox_ids {
@@ -228,7 +228,7 @@ pub(crate) async fn insert(
     if !limit.has_room(u64::try_from(api_keys::count(tx, now).await?).unwrap_or_default()) {
         return Err(Error::quota("API keys", limit));
     }
-    api_keys::insert(tx, &fresh.api_key, &secrets::hash(&fresh.key)).await?;
+    api_keys::insert(tx, &fresh.api_key, &secrets::hash(&fresh.key), creator.as_ref()).await?;
     tx.audit().about(AUDIT_KIND, &fresh.api_key.id).changed(created(&fresh.api_key, AUDIT_FIELDS));
     Ok(fresh)
 }

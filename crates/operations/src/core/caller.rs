@@ -1,6 +1,9 @@
 //! Callers, and what they may do in which workspace.
 
-use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId, audit::CHAT_PREFIX};
+use model::{
+    AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId, audit::CHAT_PREFIX,
+    reviews::SendRequest,
+};
 
 use crate::core::{
     error::{Error, ErrorKind, Result},
@@ -102,9 +105,35 @@ impl Caller {
         Self { actor: Actor::Chat(chat_id(chat)), name: title, ..Self::wallet(String::new(), access) }
     }
 
+    /// A person who follows a link that was sent to them, in the workspace that it is about.
+    pub(crate) fn by_link(
+        account: AccountId,
+        email: String,
+        (workspace, role, plan): (WorkspaceId, Role, Plan),
+    ) -> Self {
+        let actor = Actor::Person { account, session: SessionId::from(""), is_admin: false };
+        let access = Access { workspace, name: String::new(), role, plan };
+        Self { actor, name: Some(email), ..Self::wallet(String::new(), access) }
+    }
+
     /// Whether the caller's scopes and mailboxes allow an operation.
     pub fn reaches(&self, operation: &Operation) -> bool {
         self.narrowing.lack(operation).is_none()
+    }
+
+    /// The caller as the requester of a message that is charged with the given credits.
+    pub(crate) fn request(&self, credits: i64, now: Timestamp) -> SendRequest {
+        let session = match &self.actor {
+            Actor::Person { session, .. } => Some(session.clone()),
+            _ => None,
+        };
+        SendRequest {
+            by: self.actor.id().to_owned(),
+            name: self.name.clone(),
+            session,
+            credits,
+            charged_at: (credits > 0).then_some(now),
+        }
     }
 
     /// The access of a call: to the named workspace, or to the chosen one.

@@ -56,6 +56,8 @@ impl Error {
         let fix = match state {
             DraftState::Sent => "It was already sent.",
             DraftState::Failed => "Cancel it, fix the draft and schedule it again.",
+            DraftState::Scheduled | DraftState::Deferred => "Cancel its schedule first.",
+            DraftState::InReview => "A person decides about it. Withdraw the review to change it.",
             _ => "It is being sent; read it again in a moment.",
         };
         Self::new(ErrorKind::DraftLocked).with_fix(fix)
@@ -110,6 +112,13 @@ impl Error {
         let mut error = Self::new(ErrorKind::Internal);
         error.0.source = Some(source.into());
         error
+    }
+
+    /// The same error as another kind, with the message of that kind.
+    pub(crate) fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self.0.message = kind.message().into();
+        self
     }
 
     /// Adds the faulty fields.

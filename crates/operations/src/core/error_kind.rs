@@ -28,6 +28,8 @@ pub enum ErrorKind {
     ConfirmationInvalid,
     ContentWithheld,
     SenderNotAllowed,
+    SendBlocked,
+    DecisionForbidden,
     QuotaExceeded,
     NotFound,
     MethodNotAllowed,
@@ -44,6 +46,9 @@ pub enum ErrorKind {
     AccountExists,
     AffiliateExists,
     DraftLocked,
+    ReviewChanged,
+    ReviewDecided,
+    ReviewBlocked,
     MessageExists,
     ConversationBusy,
     TriagerProtected,
@@ -59,6 +64,7 @@ pub enum ErrorKind {
     OutboundNotConfigured,
     RateLimited,
     EmailSendRateLimitExceeded,
+    SendCapExceeded,
     AiUnavailable,
     MemoryUnavailable,
     TelegramUnavailable,
@@ -98,6 +104,8 @@ impl ErrorKind {
         Self::ConfirmationInvalid,
         Self::ContentWithheld,
         Self::SenderNotAllowed,
+        Self::SendBlocked,
+        Self::DecisionForbidden,
         Self::QuotaExceeded,
         Self::NotFound,
         Self::MethodNotAllowed,
@@ -114,6 +122,9 @@ impl ErrorKind {
         Self::AccountExists,
         Self::AffiliateExists,
         Self::DraftLocked,
+        Self::ReviewChanged,
+        Self::ReviewDecided,
+        Self::ReviewBlocked,
         Self::MessageExists,
         Self::ConversationBusy,
         Self::TriagerProtected,
@@ -129,6 +140,7 @@ impl ErrorKind {
         Self::OutboundNotConfigured,
         Self::RateLimited,
         Self::EmailSendRateLimitExceeded,
+        Self::SendCapExceeded,
         Self::AiUnavailable,
         Self::MemoryUnavailable,
         Self::TelegramUnavailable,
@@ -171,6 +183,12 @@ impl ErrorKind {
             Self::SenderNotAllowed => {
                 "Leave out `from`, or use the mailbox's own address; GET /api/v1/mailboxes/{mailboxId} shows it."
             }
+            Self::SendBlocked => {
+                "The send policy does not allow this message. Do not send it in another way; ask a person if it is needed."
+            }
+            Self::DecisionForbidden => {
+                "Another person or key decides about this message. Wait for the event review.approved or review.rejected."
+            }
             Self::PaymentReused => "Sign a new payment for this request.",
             Self::QuotaExceeded => {
                 "Delete something you no longer need, or move the workspace to a larger plan."
@@ -209,6 +227,8 @@ impl ErrorKind {
             Self::ConfirmationInvalid => "confirmation_invalid",
             Self::ContentWithheld => "content_withheld",
             Self::SenderNotAllowed => "sender_not_allowed",
+            Self::SendBlocked => "send_blocked",
+            Self::DecisionForbidden => "decision_forbidden",
             Self::QuotaExceeded => "quota_exceeded",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
@@ -225,6 +245,9 @@ impl ErrorKind {
             Self::AccountExists => "account_exists",
             Self::AffiliateExists => "affiliate_exists",
             Self::DraftLocked => "draft_locked",
+            Self::ReviewChanged => "review_changed",
+            Self::ReviewDecided => "review_decided",
+            Self::ReviewBlocked => "review_blocked",
             Self::MessageExists => "message_exists",
             Self::ConversationBusy => "conversation_busy",
             Self::TriagerProtected => "triager_protected",
@@ -240,6 +263,7 @@ impl ErrorKind {
             Self::OutboundNotConfigured => "outbound_not_configured",
             Self::RateLimited => "rate_limited",
             Self::EmailSendRateLimitExceeded => "email_send_rate_limit_exceeded",
+            Self::SendCapExceeded => "send_cap_exceeded",
             Self::AiUnavailable => "ai_unavailable",
             Self::MemoryUnavailable => "memory_unavailable",
             Self::TelegramUnavailable => "telegram_unavailable",
@@ -279,6 +303,8 @@ impl ErrorKind {
             Self::ConfirmationInvalid => "The confirmation is not valid for this call.",
             Self::ContentWithheld => "This content is withheld because it is unsafe.",
             Self::SenderNotAllowed => "The mailbox cannot send from this address.",
+            Self::SendBlocked => "The send policy does not allow this message.",
+            Self::DecisionForbidden => "The requester of a message cannot decide about it.",
             Self::QuotaExceeded => "The workspace reached a limit of its plan.",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
@@ -295,6 +321,9 @@ impl ErrorKind {
             Self::AccountExists => "An account with this address already exists.",
             Self::AffiliateExists => "This affiliate account or code already exists.",
             Self::DraftLocked => "The draft is being sent, or was changed in the meantime.",
+            Self::ReviewChanged => "The message changed since it was looked at.",
+            Self::ReviewDecided => "A decision about this message was made already.",
+            Self::ReviewBlocked => "The send policy forbids this message by now.",
             Self::MessageExists => "A message with this id already exists.",
             Self::ConversationBusy => "The agent is still replying to another message in this conversation.",
             Self::TriagerProtected => "The default triager cannot be deleted.",
@@ -310,7 +339,9 @@ impl ErrorKind {
             Self::IdempotencyKeyReused => "This Idempotency-Key was used for a different request.",
             Self::RecipientsRefused => "All recipients were refused.",
             Self::OutboundNotConfigured => "This server is not configured to send mail to other servers.",
-            Self::RateLimited | Self::EmailSendRateLimitExceeded => "Too many requests",
+            Self::RateLimited | Self::EmailSendRateLimitExceeded | Self::SendCapExceeded => {
+                "Too many requests"
+            }
             Self::AiUnavailable => "No language model is available.",
             Self::MemoryUnavailable => "The memory store is not available.",
             Self::TelegramUnavailable => "No Telegram bot is available.",

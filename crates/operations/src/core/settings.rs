@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Limit, Plan, Plans, sending::OutboundMode};
+use model::{Limit, Plan, Plans, send_policies::SendPolicy, sending::OutboundMode};
 use pay::{Address, Terms};
 
 /// The settings of operations.
@@ -20,6 +20,8 @@ pub struct Settings {
     pub operator_plan: Plan,
     /// Outbound mail.
     pub outbound: Outbound,
+    /// What the operator decides about send policies and reviews.
+    pub send_policy: SendPolicySettings,
     /// Whether this server receives mail.
     pub receives_mail: bool,
     /// How long a deleted mailbox can be restored.
@@ -67,6 +69,19 @@ impl Default for SignUpPolicy {
     fn default() -> Self {
         Self { open: true, verify: false, first_account_code: false }
     }
+}
+
+/// What the operator decides about send policies and reviews.
+#[derive(Clone, Debug, Default)]
+pub struct SendPolicySettings {
+    /// The policy that all messages must satisfy, whatever workspaces and mailboxes say.
+    pub floor: SendPolicy,
+    /// How long a message waits for a decision, instead of the hours of its policy.
+    pub hold_seconds: Option<i64>,
+    /// How long an approved message can be taken back before it leaves.
+    pub undo_seconds: i64,
+    /// Whether a person cannot decide about messages of their own session.
+    pub second_person: bool,
 }
 
 /// Outbound mail, as configured.

@@ -212,8 +212,8 @@ pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
 /// Adds a mailbox whose address is free, with the folders and the triager that every mailbox has.
 pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
     mailboxes::insert(tx, record).await?;
-    for (position, folder) in (0..).zip(SystemFolder::ALL) {
-        folders::insert(tx, &record.id, &Folder::system(*folder), position).await?;
+    for (position, folder) in (0..).zip(SystemFolder::FIRST) {
+        folders::insert(tx, &record.id, &Folder::system(folder), position).await?;
     }
     Ok(triagers::insert(tx, &Triager::first_of(&record.id, record.created_at)).await?)
 }

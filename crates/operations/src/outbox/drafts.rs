@@ -112,6 +112,8 @@ pub async fn save_forward(
             format: input.body_format.unwrap_or(BodyFormat::Text),
             references: in_reply_to.clone().into_iter().collect(),
             in_reply_to,
+            accepted: None,
+            drafted: None,
         },
         thread: input.thread_id,
         forwards,
@@ -119,6 +121,7 @@ pub async fn save_forward(
         replaced,
         state: DraftState::Draft,
         scheduled_at: None,
+        request: None,
     };
     let prepared_draft = PreparedDraft::prepare(app, origin, written, call.now).await?;
     let app_ = app.clone();
@@ -228,8 +231,8 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
         tx.audit().about("draft", &id);
-        if record.is_sending(now) {
-            return Err(Error::new(ErrorKind::DraftLocked));
+        if record.is_sending(now) || record.state == DraftState::InReview {
+            return Err(Error::draft_locked(record.state));
         }
         let brief = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(present::missing)?;
         Ok(emails::delete(tx, &mailbox, &[brief]).await?)

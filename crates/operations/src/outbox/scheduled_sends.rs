@@ -96,7 +96,8 @@ pub async fn create_forward(
     let origin = Origin::of_call(app, call, mailbox).await?;
     let replaced = drafts::load_unlocked(app, &origin, input.draft_id.as_ref(), call.now).await?;
     let at = input.scheduled_send_at;
-    let written = DraftInput { forwards, ..draft_input(input, replaced)? };
+    let request = Some(call.caller.request(call.reserved_credits(), call.now));
+    let written = DraftInput { forwards, request, ..draft_input(input, replaced)? };
     let source = &written.source;
     let outgoing = OutgoingMessage {
         to: source.to.clone(),
@@ -144,6 +145,8 @@ fn draft_input(input: NewScheduledSend, replaced: Option<LoadedDraft>) -> Result
         format: BodyFormat::Text,
         in_reply_to: None,
         references: Vec::new(),
+        accepted: None,
+        drafted: None,
     });
     for (name, line, given) in [
         ("to", &mut source.to, &input.to),
@@ -175,6 +178,7 @@ fn draft_input(input: NewScheduledSend, replaced: Option<LoadedDraft>) -> Result
         replaced,
         state: DraftState::Scheduled,
         scheduled_at: Some(input.scheduled_send_at),
+        request: None,
     })
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod attempts;
 pub(crate) mod automatic;
 mod claims;
 pub(crate) mod copies;
+pub(crate) mod gate;
 mod incoming_reports;
 mod loaded_message;
 pub(crate) mod origin;
@@ -20,6 +21,7 @@ mod signing;
 mod submission_claim;
 mod submission_log;
 pub(crate) mod submit;
+mod waiting_copy;
 pub mod worker;
 
 use std::sync::Arc;
@@ -43,8 +45,7 @@ use store::{SystemTx, contents, emails, outbound};
 
 use self::{
     acceptance::QueuedDelivery,
-    quota::not_before,
-    submit::{Submission, SubmitOutcome},
+    submit::{ApprovalState, Asked, Submission, SubmitOutcome},
 };
 pub(crate) use self::{
     automatic::AutomaticMessages,
@@ -53,12 +54,13 @@ pub(crate) use self::{
     outgoing_message::{
         OutgoingMessage, answered_id, body, forward_references, headers, people, references, sender, subject,
     },
-    quota::{PLAN_LIMIT_REACHED, check_request},
+    quota::check_request,
 };
 use crate::{
     core::{
         app::App,
         call::Call,
+        caller::Actor,
         error::{Detail, Error, ErrorKind, Result},
         operation::Operation,
     },
@@ -71,6 +73,7 @@ use crate::{
 const SENDING_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::SenderNotAllowed,
+    ErrorKind::SendBlocked,
     ErrorKind::ContentWithheld,
     ErrorKind::QuotaExceeded,
     ErrorKind::DraftLocked,
@@ -81,6 +84,7 @@ const SENDING_ERRORS: &[ErrorKind] = &[
     ErrorKind::OutboundNotConfigured,
     ErrorKind::EmailSendRecipientLimitExceeded,
     ErrorKind::EmailSendRateLimitExceeded,
+    ErrorKind::SendCapExceeded,
 ];
 
 /// Sends a message.
@@ -113,12 +117,23 @@ pub(crate) const ERRORS: &[ErrorKind] = SENDING_ERRORS;
 #[crate::boxed]
 pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: bool) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
-    let loaded = load_unlocked(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
+    let (outgoing, draft) = written(app, &origin, input, call.now).await?;
+    finish(app, call, origin, outgoing, SubmitOptions { draft, keeps_id: false, wait }).await
+}
+
+/// The message that a request describes, with the draft that it was.
+pub(crate) async fn written(
+    app: &App,
+    origin: &Origin,
+    input: NewMail,
+    now: Timestamp,
+) -> Result<(OutgoingMessage, Option<LoadedDraft>)> {
+    let loaded = load_unlocked(app, origin, input.source_draft_id.as_ref(), now).await?;
     let mut outgoing = match &loaded {
-        Some(loaded) => loaded.outgoing_message(app, &origin, input.attachments.is_none()).await?,
+        Some(loaded) => loaded.outgoing_message(app, origin, input.attachments.is_none()).await?,
         None => OutgoingMessage { message_id: origin.new_message_id(app), ..OutgoingMessage::default() },
     };
-    outgoing.from = sender(&origin, input.from.as_ref())?;
+    outgoing.from = sender(origin, input.from.as_ref())?;
     fill(&mut outgoing.to, people("to", input.to.as_ref())?, input.to.is_some());
     fill(&mut outgoing.cc, people("cc", input.cc.as_ref())?, input.cc.is_some());
     fill(&mut outgoing.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
@@ -139,14 +154,14 @@ pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: b
         outgoing.references = references(input.references.as_ref())?;
     }
     if let Some(thread) = input.thread_id {
-        join_thread(app, &origin, &mut outgoing, thread).await?;
+        join_thread(app, origin, &mut outgoing, thread).await?;
     }
     let draft = loaded.as_ref().map(|loaded| &loaded.record.email_id);
     if let Some(given) = input.attachments {
         outgoing.attachments =
-            attachments::resolve(app, &origin, given, outgoing.html.as_deref(), draft).await?;
+            attachments::resolve(app, origin, given, outgoing.html.as_deref(), draft).await?;
     }
-    finish(app, call, origin, outgoing, SubmitOptions { draft: loaded, keeps_id: false, wait }).await
+    Ok((outgoing, loaded))
 }
 
 /// A field of the request replaces that of the draft.
@@ -185,13 +200,15 @@ pub(crate) async fn finish(
     attachments::check(&outgoing.attachments)?;
     outgoing.sign(&origin.mailbox.settings);
     let mut events = app.subscribe(&call.workspace);
-    let submission = Submission::prepare(app, origin, outgoing, draft, keeps_id, call.now).await?;
+    let asked = Asked::by(call);
+    let submission = Submission::prepare(app, origin, outgoing, (draft, keeps_id), asked, call.now).await?;
     let recipients = submission.recipient_count();
     let watched = wait.then(|| app.outbox().watch(&call.workspace, submission.id().as_str()));
     events.mark_unchanged();
     let sent = submit(app, call, submission).await?;
     let Some(mut watched) = watched else { return Ok(sent) };
-    if sent.status == SendStatus::Sent {
+    // Only what is queued can still be accepted by a next hop while the call waits.
+    if sent.status != SendStatus::Queued {
         return Ok(sent);
     }
     let mut delivery = QueuedDelivery::new(app, &call.workspace, sent.id.as_str(), recipients);
@@ -212,12 +229,23 @@ pub(crate) async fn finish(
     }
 }
 
+impl Asked {
+    /// What a call asks for. A wallet has nobody to ask: it pays for what is done at once.
+    fn by(call: &Call) -> Self {
+        let approval = match call.caller.actor {
+            Actor::Wallet(_) => ApprovalState::Impossible,
+            _ => ApprovalState::Possible,
+        };
+        Self { request: call.caller.request(call.reserved_credits(), call.now), approval }
+    }
+}
+
 /// The transaction, in one commit with others of the workspace if that locks nothing else.
 async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<SentMail> {
     let (app_, now, log) = (app.clone(), call.now, submission.log.clone());
     let mut details = AuditDetails::default();
     details.about("email", submission.id()).in_mailbox(submission.mailbox());
-    let sent = if submission.is_plain() && !call.rehearsal {
+    let sent = if submission.is_plain(app) && !call.rehearsal {
         let (key, bytes) = (format!("send {}", call.workspace), submission.bytes());
         let claim = submission.claim(app);
         let write = move |submissions: Vec<Arc<Submission>>| {
@@ -227,14 +255,14 @@ async fn submit(app: &App, call: &Call, mut submission: Submission) -> Result<Se
         let id = submission.id().clone();
         let sent = app.write_together(call, key, details, (Arc::new(submission), bytes), write).await?;
         // Another id is the stored answer of an earlier call with this idempotency key.
-        if let Some(claim) = claim.filter(|_| sent.id == id) {
+        if let Some(claim) = claim.filter(|_| sent.id == id && sent.status == SendStatus::Queued) {
             claim.deliver();
         }
         sent
     } else {
         let body = async move |tx: &mut SystemTx| match submission.commit(tx, &app_).await? {
             SubmitOutcome::Submitted(sent) => Ok(sent),
-            SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
+            SubmitOutcome::NotBefore(earliest, why) => Err(why.error(now, earliest)),
         };
         app.write_across(call, details, body).await?
     };

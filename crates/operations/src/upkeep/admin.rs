@@ -89,7 +89,7 @@ pub async fn create_key(
         .write(&workspace, async move |tx| {
             let record =
                 workspaces::find(tx).await?.ok_or_else(|| Error::not_found("Workspace not found"))?;
-            let created = api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, now).await?;
+            let created = api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, (now, None)).await?;
             write_entry(tx, &entry).await?;
             Ok(created)
         })

@@ -5,6 +5,7 @@ mod ai;
 mod embeddings;
 mod payments;
 mod proxies;
+mod send_policy;
 mod telegram;
 mod telemetry;
 
@@ -62,6 +63,7 @@ impl<'a> Reader<'a> {
         if sign_up_verify && outbound.mode == OutboundMode::Local {
             self.complain("sign_up_verify", "needs an outbound.mode that reaches other servers");
         }
+        let send_policy = self.send_policy();
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
         let ai = self.ai();
@@ -87,6 +89,7 @@ impl<'a> Reader<'a> {
             blobs: blobs?,
             master_key: master_key?,
             outbound,
+            send_policy,
             domains_spf,
             webhooks_allow_private,
             ai,

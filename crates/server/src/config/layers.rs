@@ -201,7 +201,7 @@ fn toml_value(text: &str) -> Option<Value> {
 
 /// Whether an option is a number that may also be `"unlimited"`.
 pub(super) fn is_limit(key: &str) -> bool {
-    key.starts_with("plans.") && !key.ends_with(".price_cents")
+    key.starts_with("send_policy.caps.") || (key.starts_with("plans.") && !key.ends_with(".price_cents"))
 }
 
 /// Whether an option is `true`, `false`, a number or a list.

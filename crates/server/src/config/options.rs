@@ -38,6 +38,8 @@ pub struct Config {
     pub master_key: KeySource,
     /// How mail is sent.
     pub outbound: Outbound,
+    /// What the operator decides about send policies and reviews.
+    pub send_policy: operations::SendPolicySettings,
     /// The terms for the SPF record of a custom domain, if given.
     pub domains_spf: Option<String>,
     /// Whether webhooks may call private addresses.
@@ -90,6 +92,7 @@ impl Config {
                 send_window: self.outbound.send_window,
                 retry_seconds: self.outbound.retry_seconds,
             },
+            send_policy: self.send_policy.clone(),
             receives_mail: true,
             mailbox_grace_seconds: self.grace_days * 24 * 3600,
             affiliate_percent: self.affiliate_percent,

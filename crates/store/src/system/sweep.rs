@@ -46,6 +46,16 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
             now.plus_seconds(-7 * 24 * 3600),
         ),
         (
+            "DELETE FROM cap_use WHERE (workspace_id, message_id, recipient) IN
+             (SELECT workspace_id, message_id, recipient FROM cap_use WHERE at <= $1 LIMIT $2)",
+            now.plus_seconds(-48 * 3600),
+        ),
+        (
+            "DELETE FROM review WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM review WHERE state <> 'pending' AND decided_at <= $1 LIMIT $2)",
+            now.plus_seconds(-90 * 24 * 3600),
+        ),
+        (
             "DELETE FROM destination WHERE name IN (SELECT name FROM destination WHERE resting_until <= $1 LIMIT $2)",
             now.plus_seconds(-24 * 3600),
         ),

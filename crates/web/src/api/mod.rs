@@ -17,8 +17,10 @@ mod mailboxes;
 mod members;
 mod memory;
 mod paths;
+mod reviews;
 mod routes;
 mod scheduled_sends;
+mod send_policies;
 mod sending;
 mod tasks;
 mod telegram;
@@ -47,6 +49,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         sending::endpoints(),
         drafts::endpoints(),
         scheduled_sends::endpoints(),
+        send_policies::endpoints(),
+        reviews::endpoints(),
         threads::endpoints(),
         conversations::endpoints(),
         integrations::endpoints(),

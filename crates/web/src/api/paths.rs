@@ -2,7 +2,7 @@
 
 use model::{
     AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DocumentId, DomainId,
-    EmailId, FolderId, InviteId, LabelId, TaskId, ThreadId, TriagerId, WebhookId,
+    EmailId, FolderId, InviteId, LabelId, ReviewId, TaskId, ThreadId, TriagerId, WebhookId,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,6 +44,13 @@ paths! {
         "workspaceId" _workspace: String,
         /// The id of the key.
         "keyId" key: ApiKeyId,
+    }
+    /// A review of an outgoing email.
+    ReviewPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the review.
+        "reviewId" review: ReviewId,
     }
     /// A custom domain.
     DomainPath {

@@ -82,6 +82,7 @@ pub(crate) fn error_response(kinds: &[ErrorKind]) -> Value {
     let retry = [
         ErrorKind::RateLimited,
         ErrorKind::EmailSendRateLimitExceeded,
+        ErrorKind::SendCapExceeded,
         ErrorKind::IdempotencyInProgress,
         ErrorKind::Overloaded,
         ErrorKind::StorageUnavailable,

@@ -209,6 +209,8 @@ async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Re
         format: BodyFormat::Text,
         in_reply_to: threading.in_reply_to,
         references: threading.references,
+        accepted: None,
+        drafted: None,
     };
     let input = DraftInput {
         source,
@@ -218,12 +220,14 @@ async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Re
         replaced: None,
         state: DraftState::Draft,
         scheduled_at: None,
+        request: None,
     };
     let origin = Origin {
         workspace: context.workspace.clone(),
         plan: context.plan,
         mailbox: context.mailbox.clone(),
         stored_bytes: None,
+        has_policies: false,
     };
     PreparedDraft::prepare(app, origin, input, now).await
 }

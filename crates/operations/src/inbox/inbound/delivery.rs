@@ -2,9 +2,11 @@
 //!
 //! Several messages take as many statements as one: each step is done for all of them before the next.
 
+use std::collections::BTreeSet;
+
 use model::{
     EmailId, LabelId, MailboxId, Timestamp,
-    emails::{Attachment, SenderAuthentication},
+    emails::{Attachment, ScanStatus, SenderAuthentication},
     events::EventType,
     filter::{self, Rules},
     folders::SystemFolder,
@@ -14,6 +16,7 @@ use store::{
     Tx,
     arrivals::{self, ArrivalContext},
     contents,
+    correspondents::{self, Direction},
     emails::{self, EmailRecord, NewAttachment, NewEmail},
     events,
     mailboxes::{self, MailboxName, MailboxRecord},
@@ -90,6 +93,7 @@ pub(crate) async fn store_all(tx: &mut Tx, app: &App, deliveries: &[MailboxDeliv
     let records: Vec<_> = deliveries.iter().map(|one| (&one.content.record, one.delivery.now)).collect();
     contents::insert_all(tx, &records).await?;
     emails::insert_all(tx, &mut new_emails, &mut context.threads).await?;
+    record_correspondents(tx, deliveries, &new_emails).await?;
     let mut log = Vec::with_capacity(deliveries.len());
     for (one, (_, mail)) in deliveries.iter().zip(&new_emails) {
         one.count(tx).await?;
@@ -108,6 +112,25 @@ pub(crate) async fn store_all(tx: &mut Tx, app: &App, deliveries: &[MailboxDeliv
         }
     }
     Ok(())
+}
+
+/// Records who has written to the workspace. What a caller brought along, spam and dangerous messages make nobody a
+/// correspondent.
+async fn record_correspondents(
+    tx: &mut Tx,
+    deliveries: &[MailboxDelivery<'_>],
+    new_emails: &[(MailboxId, NewEmail)],
+) -> Result<()> {
+    let counts = |(one, (_, mail)): &(&MailboxDelivery<'_>, &(MailboxId, NewEmail))| {
+        one.delivery.authentication.inbound_provider.is_some()
+            && mail.record.folder_id != SystemFolder::Spam
+            && one.delivery.prepared.verdict.0 != ScanStatus::Flagged
+            && !mail.record.sender_address.is_empty()
+    };
+    let counted = deliveries.iter().zip(new_emails).filter(counts);
+    let addresses: BTreeSet<String> =
+        counted.map(|(_, (_, mail))| mail.record.sender_address.clone()).collect();
+    Ok(correspondents::record(tx, Direction::Received, &addresses).await?)
 }
 
 impl MailboxDelivery<'_> {

@@ -1,6 +1,6 @@
 //! A stored draft, and the outgoing message it becomes.
 
-use mail::address::Mailbox;
+use mail::{address::Mailbox, compose::Person};
 use model::{EmailId, MailboxId, ThreadId, Timestamp, drafts::DraftState, emails::BodyFormat};
 use serde::{Deserialize, Serialize};
 use store::{
@@ -36,9 +36,67 @@ pub(crate) struct Source {
     pub(crate) format: BodyFormat,
     pub(crate) in_reply_to: Option<String>,
     pub(crate) references: Vec<String>,
+    /// The message as it was accepted to be sent, if it was.
+    #[serde(default)]
+    pub(crate) accepted: Option<AcceptedMessage>,
+    /// The text of the draft that it was, if the message says something else.
+    #[serde(default)]
+    pub(crate) drafted: Option<DraftedText>,
+}
+
+/// What a message has beside what a draft has.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AcceptedMessage {
+    from_name: Option<String>,
+    from: String,
+    /// With the signature of the mailbox.
+    pub(crate) text: Option<String>,
+    pub(crate) html: Option<String>,
+    headers: Vec<(String, String)>,
+}
+
+/// The text of a draft before it was sent with changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DraftedText {
+    pub(crate) subject: String,
+    pub(crate) body: String,
 }
 
 impl Source {
+    /// A message that was accepted to be sent but waits, and the draft that it was.
+    pub(crate) fn of_message(outgoing: &OutgoingMessage, draft: Option<&Self>) -> Self {
+        let (body, format) = outgoing.unsigned_body();
+        let is_changed = |draft: &&Self| draft.subject != outgoing.subject || draft.body != body;
+        let earlier = draft.and_then(|draft| draft.drafted.clone());
+        let drafted = earlier.or_else(|| {
+            let draft = draft.filter(|draft| draft.accepted.is_none()).filter(is_changed)?;
+            Some(DraftedText { subject: draft.subject.clone(), body: draft.body.clone() })
+        });
+        Self {
+            to: outgoing.to.clone(),
+            cc: outgoing.cc.clone(),
+            bcc: outgoing.bcc.clone(),
+            subject: outgoing.subject.clone(),
+            body: body.to_owned(),
+            format,
+            in_reply_to: outgoing.in_reply_to.clone(),
+            references: outgoing.references.clone(),
+            accepted: Some(AcceptedMessage {
+                from_name: outgoing.from.name.clone(),
+                from: outgoing.from.address.clone(),
+                text: outgoing.text.clone(),
+                html: outgoing.html.clone(),
+                headers: outgoing.headers.clone(),
+            }),
+            drafted,
+        }
+    }
+
+    /// The same as a draft again, which its author can change.
+    pub(crate) fn into_draft(self) -> Self {
+        Self { accepted: None, drafted: None, ..self }
+    }
+
     /// Whether it forwards a message: it refers to one that it does not reply to.
     pub(super) fn is_forward(&self) -> bool {
         self.in_reply_to.is_none() && !self.references.is_empty()
@@ -53,7 +111,7 @@ impl Source {
         Ok(thread)
     }
 
-    pub(super) fn seal(&self, key: &DataKey) -> Result<Vec<u8>> {
+    pub(crate) fn seal(&self, key: &DataKey) -> Result<Vec<u8>> {
         let plain = serde_json::to_vec(self).map_err(Error::internal)?;
         Ok(key.seal(SOURCE, &plain).map_err(store::Error::from)?)
     }
@@ -85,7 +143,7 @@ impl LoadedDraft {
         let filled = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let is_html = source.format == BodyFormat::Html;
         let attachments = if with_attachments { self.attachments(app, origin).await? } else { Vec::new() };
-        Ok(OutgoingMessage {
+        let message = OutgoingMessage {
             from: sender(origin, None)?,
             to: source.to.clone(),
             cc: source.cc.clone(),
@@ -100,7 +158,22 @@ impl LoadedDraft {
             headers: Vec::new(),
             message_id: self.record.message_id.clone(),
             auto_submitted: None,
+            unsigned: None,
+        };
+        let Some(accepted) = &source.accepted else { return Ok(message) };
+        Ok(OutgoingMessage {
+            from: Person { name: accepted.from_name.clone(), address: accepted.from.clone() },
+            text: accepted.text.clone(),
+            html: accepted.html.clone(),
+            headers: accepted.headers.clone(),
+            unsigned: Some((source.body.clone(), source.format)),
+            ..message
         })
+    }
+
+    /// Whether it was accepted to be sent, so that it is signed already.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.source.accepted.is_some()
     }
 
     /// Its attachments, which keep their ids.
@@ -141,7 +214,7 @@ pub(crate) async fn load_unlocked(
         return Err(Error::new(ErrorKind::DraftLocked));
     }
     if record.state != DraftState::Draft {
-        return Err(Error::new(ErrorKind::DraftLocked).with_fix("Cancel its schedule first."));
+        return Err(Error::draft_locked(record.state));
     }
     let source = Source::open(&key, &record.source)?;
     Ok(Some(LoadedDraft { record, source, thread: email.thread_id, starred: email.starred }))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{
     EmailId, ThreadId, Timestamp, drafts::DraftState, events::EventType, folders::SystemFolder,
-    sending::FileInput,
+    reviews::SendRequest, sending::FileInput,
 };
 use store::{
     Tx, contents,
@@ -41,6 +41,8 @@ pub(crate) struct DraftInput {
     pub(crate) replaced: Option<LoadedDraft>,
     pub(crate) state: DraftState,
     pub(crate) scheduled_at: Option<Timestamp>,
+    /// Who asks for it to be sent, if it is scheduled.
+    pub(crate) request: Option<SendRequest>,
 }
 
 /// The thread of a draft, if known; sets the threading headers for what it replies to or forwards.
@@ -89,7 +91,7 @@ impl PreparedDraft {
         now: Timestamp,
     ) -> Result<Self> {
         let thread = find_thread(app, &origin, &mut input).await?;
-        let DraftInput { source, attachments, replaced, state, scheduled_at, .. } = input;
+        let DraftInput { source, attachments, replaced, state, scheduled_at, request, .. } = input;
         let key = app.data_key(&origin.workspace).await?;
         let message_id = match &replaced {
             Some(loaded) => loaded.record.message_id.clone(),
@@ -106,6 +108,8 @@ impl PreparedDraft {
             last_error: None,
             created_at: replaced.as_ref().map_or(now, |loaded| loaded.record.created_at),
             updated_at: now,
+            review_id: None,
+            request,
         };
         let unused = thread.clone().unwrap_or_else(|| app.new_id());
         let input = LoadedDraft { record: record.clone(), source, thread: unused, starred: false };

@@ -3,13 +3,13 @@
 //! A node claims one first, for a short time and under an increasing version: a node that was believed dead and
 //! comes back finds another version, and its transaction does nothing.
 
-use model::{Timestamp, WorkspaceId, drafts::DraftState, events::EventType};
+use model::{CreditClass, Timestamp, WorkspaceId, drafts::DraftState, events::EventType};
 use store::{
     Tx,
     drafts::{self as stored, DraftRecord, DueSend},
     emails::{self, EmailRecord},
     mailboxes::{self as stored_mailboxes, MailboxName},
-    workspaces,
+    metering, workspaces,
 };
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -25,8 +25,8 @@ use crate::{
     outbox::{
         drafts::{LoadedDraft, Source},
         sending::{
-            Origin, PLAN_LIMIT_REACHED, require_complete,
-            submit::{Submission, SubmitOutcome},
+            Origin, require_complete,
+            submit::{ApprovalState, Asked, Submission, SubmitOutcome},
         },
     },
 };
@@ -129,25 +129,30 @@ async fn send_one(app: &App, due: &DueSend) -> Result<()> {
     let (origin, loaded) = load(app, due).await?;
     let mut outgoing = loaded.outgoing_message(app, &origin, true).await?;
     require_complete(&outgoing)?;
-    outgoing.sign(&origin.mailbox.settings);
+    if !loaded.is_accepted() {
+        outgoing.sign(&origin.mailbox.settings);
+    }
     let now = app.now();
-    let submission = Submission::prepare(app, origin, outgoing, Some(loaded), true, now).await?;
+    let request = loaded.record.request.clone().unwrap_or_default();
+    let asked = Asked { request, approval: ApprovalState::Possible };
+    let submission = Submission::prepare(app, origin, outgoing, (Some(loaded), true), asked, now).await?;
     let key = app.data_key(&due.workspace).await?;
     let (app_, due, submission_log) = (app.clone(), due.clone(), submission.log.clone());
     app.db()
         .system_write(async move |tx| {
-            let SubmitOutcome::NotBefore(earliest) = submission.commit(tx, &app_).await? else {
+            let SubmitOutcome::NotBefore(earliest, why) = submission.commit(tx, &app_).await? else {
                 return Ok(());
             };
             let tx = tx.enter(&due.workspace);
-            let Some(email) = defer(tx, &due, earliest).await? else { return Ok(()) };
+            let (text, code) = why.reason();
+            let Some(email) = defer(tx, &due, earliest, text).await? else { return Ok(()) };
             let data = serde_json::json!({
                 "email_id": email.id,
                 "thread_id": email.thread_id,
                 "subject": email.subject,
                 "recipient": email.to_line,
                 "scheduled_send_at": earliest,
-                "reason": ErrorKind::EmailSendRateLimitExceeded.code(),
+                "reason": code,
             });
             let event =
                 NewEvent { kind: EventType::MessageDeferred, mailbox: Some(due.mailbox.clone()), data };
@@ -181,11 +186,12 @@ async fn load(app: &App, due: &DueSend) -> Result<(Origin, LoadedDraft)> {
     let source = Source::open(&key, &record.source)?;
     let loaded = LoadedDraft { record, source, thread: email.thread_id, starred: email.starred };
     let (workspace, plan) = (due.workspace.clone(), workspace.plan);
-    Ok((Origin { workspace, plan, mailbox, stored_bytes: None }, loaded))
+    // A message that waited for its time is submitted alone, so that the gate looks for policies in any case.
+    Ok((Origin { workspace, plan, mailbox, stored_bytes: None, has_policies: true }, loaded))
 }
 
-/// Defers one until a plan limit allows it.
-async fn defer(tx: &mut Tx, due: &DueSend, earliest: Timestamp) -> Result<Option<EmailRecord>> {
+/// Defers one until a limit, a cap or the quiet hours allow it.
+async fn defer(tx: &mut Tx, due: &DueSend, earliest: Timestamp, reason: &str) -> Result<Option<EmailRecord>> {
     stored_mailboxes::lock(tx, &due.mailbox).await?;
     let Some(record) = stored::find(tx, &due.mailbox, &due.email).await? else { return Ok(None) };
     let changed = DraftRecord {
@@ -193,7 +199,7 @@ async fn defer(tx: &mut Tx, due: &DueSend, earliest: Timestamp) -> Result<Option
         version: due.version,
         scheduled_at: Some(earliest),
         claimed_until: None,
-        last_error: Some(PLAN_LIMIT_REACHED.to_owned()),
+        last_error: Some(reason.to_owned()),
         ..record
     };
     if !stored::change(tx, &due.mailbox, &changed).await? {
@@ -211,19 +217,38 @@ async fn fail(app: &App, due: DueSend, error: &Error) -> Result<()> {
     } else {
         format!("{} ({})", error.message(), details.join("; "))
     };
-    let workspace: WorkspaceId = due.workspace.clone();
+    let code = error.kind().code();
+    let (workspace, now): (WorkspaceId, Timestamp) = (due.workspace.clone(), app.now());
+    let (key, app_) = (app.data_key(&workspace).await?, app.clone());
     app.db()
         .write(&workspace, async move |tx| {
             let Some(record) = stored::find(tx, &due.mailbox, &due.email).await? else { return Ok(()) };
+            let request = record.request.clone();
             let changed = DraftRecord {
                 state: DraftState::Failed,
                 version: due.version,
                 claimed_until: None,
-                last_error: Some(reason),
+                last_error: Some(reason.clone()),
+                request: None,
                 ..record
             };
-            stored::change(tx, &due.mailbox, &changed).await?;
-            Ok::<_, Error>(())
+            if !stored::change(tx, &due.mailbox, &changed).await? {
+                return Ok(());
+            }
+            if let Some(request) = request {
+                metering::refund(tx, CreditClass::EmailSend, request.credits, request.charged_at).await?;
+            }
+            let Some(email) = emails::find(tx, &due.mailbox, &due.email).await? else { return Ok(()) };
+            let data = serde_json::json!({
+                "email_id": email.id,
+                "thread_id": email.thread_id,
+                "subject": email.subject,
+                "recipient": email.to_line,
+                "code": code,
+                "reason": reason,
+            });
+            let event = NewEvent { kind: EventType::ScheduleFailed, mailbox: Some(due.mailbox), data };
+            event.append(tx, &app_, &key, now).await
         })
         .await
 }

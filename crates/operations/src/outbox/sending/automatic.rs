@@ -14,6 +14,7 @@ use model::{
     folders::SystemFolder,
     mailboxes::MailboxSettings,
     outbound::{OutboundKind, ReportState},
+    send_policies::gate::{Clearance, ReviewState, Verdict},
     sending::{RecipientLine, RecipientState},
 };
 use sha2::{Digest, Sha256};
@@ -27,7 +28,10 @@ use store::{
     vault::DataKey,
 };
 
-use super::quota;
+use super::{
+    gate::{Candidate, Gate, NamedRecipient},
+    quota,
+};
 use crate::core::{
     app::{App, ArrivalHook, HookFuture},
     arriving::Arriving,
@@ -38,6 +42,9 @@ use crate::core::{
 const AUTO_REPLY_INTERVAL_SECONDS: i64 = 7 * 86_400;
 /// The header that detects a copy that looped back.
 const LOOP_HEADER: &str = "X-Loop";
+/// How often the send policies are asked about one message as of a later time.
+const MAX_DELAYS: usize = 4;
+
 /// Queues the forwarded copy and the auto-reply of a mailbox's settings.
 pub(crate) struct AutomaticMessages;
 
@@ -103,7 +110,10 @@ impl ArrivedMessage<'_> {
         let rewritten = format!("{tag}@{}", address.domain());
         let Ok(original) = srs.reverse(&rewritten, seconds(self.arriving.now)) else { return Ok(false) };
         if !self.is_loop() {
-            self.enqueue_copy(tx, &original, None).await?;
+            let id = self.app.new_uuid().simple().to_string();
+            let clearance = Clearance::of_returned_report(&id, OutboundKind::Forward, None);
+            let clearance = clearance.ok_or_else(|| Error::internal("a returned report has no sender"))?;
+            self.enqueue_copy(tx, (id, clearance, self.arriving.now), &original, None).await?;
         }
         Ok(true)
     }
@@ -118,14 +128,47 @@ impl ArrivedMessage<'_> {
         if to.without_tag().as_str() == self.own_address() || self.is_loop() {
             return Ok(());
         }
-        self.enqueue_copy(tx, &to.to_string(), self.forwarding_sender()).await
+        let Some(cleared) = self.clear(tx, to.as_str()).await? else { return Ok(()) };
+        self.enqueue_copy(tx, cleared, &to.to_string(), self.forwarding_sender()).await
+    }
+
+    /// Asks the send policies about a message to an address: its name in the queue, the right to queue it, and when it may
+    /// leave. Nobody can be asked to review what is sent automatically.
+    async fn clear(&self, tx: &mut Tx, to: &str) -> Result<Option<(String, Clearance, Timestamp)>> {
+        let (app, mailbox) = (self.app, &self.arriving.recipient.mailbox);
+        let gate = Gate::load(tx, app, mailbox).await?;
+        let id = app.new_uuid().simple().to_string();
+        let recipients = [NamedRecipient { path: "to[0]".to_owned(), address: to.to_lowercase() }];
+        let mut at = self.arriving.now;
+        // Quiet hours end and caps have room again: it is asked as of then.
+        for _ in 0..MAX_DELAYS {
+            let candidate =
+                Candidate { id: &id, recipients: &recipients, review: ReviewState::Impossible, now: at };
+            let decision = gate.decide(tx, candidate).await?;
+            match &decision.verdict {
+                Verdict::Send(clearance) => {
+                    decision.count(tx).await?;
+                    return Ok(Some((id, clearance.clone(), at)));
+                }
+                Verdict::Schedule(later) | Verdict::Capped(later) if *later > at => at = *later,
+                _ => break,
+            }
+        }
+        tracing::info!(%mailbox, %to, "automatic message withheld by the send policy");
+        Ok(None)
     }
 
     /// Queues the message as it came for another recipient.
-    async fn enqueue_copy(&self, tx: &mut Tx, to: &str, sender: Option<String>) -> Result<()> {
+    async fn enqueue_copy(
+        &self,
+        tx: &mut Tx,
+        (id, clearance, not_before): (String, Clearance, Timestamp),
+        to: &str,
+        sender: Option<String>,
+    ) -> Result<()> {
         let (app, now) = (self.app, self.arriving.now);
         let plan = self.arriving.recipient.plan;
-        let leaves_at = quota::automatic_not_before(tx, app, plan, now).await?.unwrap_or(now);
+        let leaves_at = quota::automatic_not_before(tx, app, plan, now).await?.unwrap_or(now).max(not_before);
         quota::count_automatic(tx, app, plan, leaves_at).await?;
         let prefix = format!(
             "Received: by {}; {}\r\n{LOOP_HEADER}: {}\r\n",
@@ -134,7 +177,7 @@ impl ArrivedMessage<'_> {
             self.own_address()
         );
         let record = OutboundRecord {
-            id: app.new_uuid().simple().to_string(),
+            id,
             mailbox_id: Some(self.arriving.recipient.mailbox.clone()),
             email_id: None,
             kind: OutboundKind::Forward,
@@ -146,7 +189,7 @@ impl ArrivedMessage<'_> {
             expires_at: now.plus_seconds(app.settings().outbound.retry_seconds),
             report: ReportState::None,
         };
-        Ok(outbound::insert(tx, &record, &[queued(to, leaves_at)]).await?)
+        Ok(outbound::insert(tx, &record, &[queued(to, leaves_at)], &clearance).await?)
     }
 
     /// Whether this mailbox forwarded the message before.
@@ -169,6 +212,7 @@ impl ArrivedMessage<'_> {
         if quota::automatic_not_before(tx, app, plan, now).await?.is_some() {
             return Ok(());
         }
+        let Some(cleared) = self.clear(tx, to.as_str()).await? else { return Ok(()) };
         let hashed: [u8; 32] = Sha256::digest(to.as_str()).into();
         let mailbox = &self.arriving.recipient.mailbox;
         let not_after = now.plus_seconds(-AUTO_REPLY_INTERVAL_SECONDS);
@@ -184,7 +228,7 @@ impl ArrivedMessage<'_> {
             to,
             written,
         };
-        mail.enqueue(tx, app, self.arriving.key, now).await
+        mail.enqueue(tx, app, self.arriving.key, cleared).await
     }
 
     fn compose_reply(&self, settings: &MailboxSettings, to: &Address) -> UnencodedMessage {
@@ -249,7 +293,14 @@ struct AutomaticMessage {
 }
 
 impl AutomaticMessage {
-    async fn enqueue(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
+    async fn enqueue(
+        self,
+        tx: &mut Tx,
+        app: &App,
+        key: &DataKey,
+        (id, clearance, leaves_at): (String, Clearance, Timestamp),
+    ) -> Result<()> {
+        let now = app.now();
         // A message that cannot be composed, such as a reply to an overlong subject, must not fail its cause.
         let raw = match compose::compose(&self.written) {
             Ok(raw) => raw,
@@ -258,19 +309,19 @@ impl AutomaticMessage {
                 return Ok(());
             }
         };
-        let id = BlobHash::of(&raw).as_str().to_owned();
+        let content_id = BlobHash::of(&raw).as_str().to_owned();
         let body = self.written.text.unwrap_or_default();
         let content = ContentRecord {
             size: i64::try_from(raw.len()).unwrap_or(i64::MAX),
-            raw: StoredPart::InRow(contents::seal(key, &id, Part::Raw, &raw)?),
+            raw: StoredPart::InRow(contents::seal(key, &content_id, Part::Raw, &raw)?),
             headers: None,
-            body: StoredPart::InRow(contents::seal(key, &id, Part::Body, body.as_bytes())?),
+            body: StoredPart::InRow(contents::seal(key, &content_id, Part::Body, body.as_bytes())?),
             safe: None,
-            id,
+            id: content_id,
         };
         contents::insert(tx, &content, now).await?;
         let record = OutboundRecord {
-            id: app.new_uuid().simple().to_string(),
+            id,
             mailbox_id: self.mailbox,
             email_id: None,
             kind: self.kind,
@@ -282,7 +333,7 @@ impl AutomaticMessage {
             expires_at: now.plus_seconds(app.settings().outbound.retry_seconds),
             report: ReportState::None,
         };
-        Ok(outbound::insert(tx, &record, &[queued(&self.to.to_string(), now)]).await?)
+        Ok(outbound::insert(tx, &record, &[queued(&self.to.to_string(), leaves_at)], &clearance).await?)
     }
 }
 
@@ -309,8 +360,11 @@ pub(crate) async fn enqueue_system(
         auto_submitted: Some(AutoSubmitted::Generated),
         ..UnencodedMessage::default()
     };
+    let id = app.new_uuid().simple().to_string();
+    let clearance = Clearance::of_service(&id, OutboundKind::System);
+    let clearance = clearance.ok_or_else(|| Error::internal("a message of the service is not cleared"))?;
     AutomaticMessage { kind: OutboundKind::System, mailbox: None, sender: None, to, written }
-        .enqueue(tx, app, key, now)
+        .enqueue(tx, app, key, (id, clearance, now))
         .await
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Several messages take as many statements as one: each step is done for all of them before the next.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use mail::address::Mailbox;
 use model::{
@@ -10,10 +12,12 @@ use model::{
     events::EventType,
     folders::SystemFolder,
     outbound::{OutboundKind, ReportState},
+    send_policies::gate::Clearance,
     sending::{DeliveryStatus, RecipientState, SendStatus, SentMail},
 };
 use store::{
     Tx, contents,
+    correspondents::{self, Direction},
     drafts::{self as stored_drafts, DraftRecord},
     emails::{self, NewEmail, SentEmail},
     outbound::{self, DeliveryRecord, NewOutbound, OutboundRecord},
@@ -22,6 +26,7 @@ use store::{
 };
 
 use super::{
+    gate,
     origin::Origin,
     outgoing_message::OutgoingMessage,
     routing::{Addressee, Route},
@@ -48,6 +53,8 @@ pub(super) struct SenderCopy<'a> {
     /// The draft that it was.
     pub(super) draft: Option<&'a DraftRecord>,
     pub(super) addressees: &'a [Addressee],
+    /// What the gate of send policies gave it; nothing for a message that waits.
+    pub(super) clearance: Option<&'a Clearance>,
     /// Until when this node has it claimed from the start.
     pub(super) claimed_until: Option<Timestamp>,
     pub(super) log: &'a SubmissionLog,
@@ -82,13 +89,19 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
     contents.sort_by_key(|(content, _)| &content.id);
     contents::insert_all(tx, &contents).await?;
     emails::insert_all(tx, &mut new_emails, &mut context.threads).await?;
-    let queued = copies.iter().zip(&messages).map(|(copy, message)| NewOutbound {
-        mail: &message.record,
-        recipients: &message.recipients,
-        claim: copy.claimed_until.map(|until| (app.outbox().node(), until)),
-    });
-    let queued: Vec<NewOutbound<'_>> = queued.collect();
+    let mut queued: Vec<NewOutbound<'_>> = Vec::with_capacity(copies.len());
+    for (copy, message) in copies.iter().zip(&messages) {
+        queued.push(NewOutbound {
+            mail: &message.record,
+            recipients: &message.recipients,
+            claim: copy.claimed_until.map(|until| (app.outbox().node(), until)),
+            clearance: copy.clearance.ok_or_else(|| Error::internal("a message without clearance"))?,
+        });
+    }
     outbound::insert_all(tx, &queued).await?;
+    let people = copies.iter().flat_map(|copy| gate::recipients(copy.outgoing));
+    let addresses: BTreeSet<String> = people.map(|one| one.address).collect();
+    correspondents::record(tx, Direction::Sent, &addresses).await?;
     let mut log = Vec::new();
     for ((copy, message), (_, mail)) in copies.iter().zip(&messages).zip(&new_emails) {
         copy.store_schedule(tx).await?;
@@ -206,7 +219,15 @@ impl SenderCopy<'_> {
             if self.addressees.iter().all(is_accepted) { SendStatus::Sent } else { SendStatus::Queued };
         self.log.record(message.record, message.recipients, self.content.record.size);
         let message_id = self.outgoing.message_id.clone();
-        SentMail { id: self.id.clone(), status, thread_id: mail.record.thread_id, message_id }
+        SentMail {
+            id: self.id.clone(),
+            status,
+            thread_id: mail.record.thread_id,
+            message_id,
+            review_id: None,
+            scheduled_send_at: None,
+            fix: None,
+        }
     }
 }
 

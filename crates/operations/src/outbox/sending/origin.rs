@@ -16,6 +16,8 @@ pub(crate) struct Origin {
     pub(crate) mailbox: MailboxRecord,
     /// Bytes that the workspace stores, if they were read with the mailbox.
     pub(crate) stored_bytes: Option<i64>,
+    /// Whether it or its workspace had a send policy when it was read.
+    pub(crate) has_policies: bool,
 }
 
 impl Origin {
@@ -23,8 +25,13 @@ impl Origin {
     pub(crate) async fn of_call(app: &App, call: &Call, mailbox: &str) -> Result<Self> {
         let named = mailboxes::name(call, mailbox);
         let found = app.read(call, async move |tx| mailboxes::find_with_storage(tx, &named).await).await?;
-        let (mailbox, stored_bytes) = (found.mailbox, Some(found.stored_bytes));
-        Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox, stored_bytes })
+        Ok(Self {
+            workspace: call.workspace.clone(),
+            plan: call.plan,
+            mailbox: found.mailbox,
+            stored_bytes: Some(found.stored_bytes),
+            has_policies: found.has_policies,
+        })
     }
 
     /// Whether its address is on a domain of the service.

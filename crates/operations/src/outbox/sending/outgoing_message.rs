@@ -52,6 +52,8 @@ pub(crate) struct OutgoingMessage {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) message_id: String,
     pub(crate) auto_submitted: Option<AutoSubmitted>,
+    /// The body before the signature of the mailbox was appended, if one was.
+    pub(crate) unsigned: Option<(String, BodyFormat)>,
 }
 
 impl OutgoingMessage {
@@ -61,6 +63,14 @@ impl OutgoingMessage {
             (Some(html), _) => (html, BodyFormat::Html),
             (None, Some(text)) => (text, BodyFormat::Text),
             (None, None) => ("", BodyFormat::Text),
+        }
+    }
+
+    /// The body without the signature of the mailbox.
+    pub(crate) fn unsigned_body(&self) -> (&str, BodyFormat) {
+        match &self.unsigned {
+            Some((body, format)) => (body, *format),
+            None => self.body(),
         }
     }
 
@@ -75,6 +85,8 @@ impl OutgoingMessage {
         if !settings.signature.enabled || signature.is_empty() {
             return;
         }
+        let (body, format) = self.body();
+        self.unsigned = Some((body.to_owned(), format));
         if let Some(text) = &mut self.text {
             *text = format!("{}\n\n-- \n{signature}\n", text.trim_end());
         }

@@ -1,5 +1,5 @@
-//! Submission of a message: its email, its queue records, what plans count, and its delivery to mailboxes of this
-//! server are one transaction.
+//! Submission of a message: the gate of send policies, its email, its queue records, what plans count, and its delivery to
+//! mailboxes of this server are one transaction.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,20 +8,28 @@ use std::{
 
 use bytes::Bytes;
 use model::{
-    EmailId, MailboxId, Timestamp, WorkspaceId,
+    EmailId, MailboxId, ReviewId, Timestamp, WorkspaceId,
+    drafts::DraftState,
     emails::{InboundProvider, SenderAuthentication},
+    reviews::{ReviewState, SendRequest},
+    send_policies::{
+        SendPolicy,
+        gate::{Clearance, ReviewState as Standing, Verdict},
+    },
     sending::SentMail,
 };
-use store::{SystemTx, Tx, drafts as stored_drafts, emails, mailboxes};
+use store::{SystemTx, Tx, drafts as stored_drafts, emails, mailboxes, reviews, send_policies, workspaces};
 
 use super::{
     copies::{self, SenderCopy},
+    gate::{self, Candidate, Decision, Gate, NamedRecipient},
     origin::Origin,
     outgoing_message::{OutgoingMessage, SizeLimit},
     quota::{self, CountedMessage},
     routing::{Addressee, Route, addressees, count_external},
     submission_claim::SubmissionClaim,
     submission_log::SubmissionLog,
+    waiting_copy::{self, WaitingFor},
 };
 use crate::{
     core::{
@@ -50,18 +58,68 @@ pub(crate) struct Submission {
     external: i64,
     /// The draft that is deleted with it.
     draft: Option<LoadedDraft>,
+    /// Each recipient once, as the gate of send policies compares them.
+    named: Vec<NamedRecipient>,
+    asked: Asked,
     /// Until when this node has it claimed from the start.
     claimed_until: Option<Timestamp>,
     /// The log line to write after the commit.
     pub(crate) log: SubmissionLog,
 }
 
+/// Who asks for a message to be sent, and whether a person has to be asked.
+pub(crate) struct Asked {
+    pub(crate) request: SendRequest,
+    pub(crate) approval: ApprovalState,
+}
+
+/// Whether a person has approved a message, or can be asked to.
+#[derive(Clone, Debug)]
+pub(crate) enum ApprovalState {
+    /// A person can be asked.
+    Possible,
+    /// Nobody can be asked: what would need a review is refused.
+    Impossible,
+    /// It was approved in this review, and leaves at this time or later.
+    Approved(ReviewId, Option<Timestamp>),
+}
+
 /// The outcome of a submission.
 pub(crate) enum SubmitOutcome {
-    /// It was sent or queued.
+    /// It was sent or queued, or waits for a person or a time.
     Submitted(SentMail),
-    /// A plan limit defers it.
-    NotBefore(Timestamp),
+    /// Something defers it.
+    NotBefore(Timestamp, Deferral),
+}
+
+/// What defers a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deferral {
+    /// A limit of the plan.
+    Plan,
+    /// A cap of a send policy.
+    Cap,
+    /// The quiet hours of a send policy, for a scheduled message that is due.
+    QuietHours,
+}
+
+impl Deferral {
+    /// The refusal of a message that somebody waits for.
+    pub(crate) fn error(self, now: Timestamp, earliest: Timestamp) -> Error {
+        match self {
+            Self::Plan => quota::not_before(now, earliest),
+            Self::Cap | Self::QuietHours => gate::capped(now, earliest),
+        }
+    }
+
+    /// Why a scheduled message is deferred, for people and for programs.
+    pub(crate) const fn reason(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plan => (quota::PLAN_LIMIT_REACHED, ErrorKind::EmailSendRateLimitExceeded.code()),
+            Self::Cap => ("A cap of the send policy is reached.", ErrorKind::SendCapExceeded.code()),
+            Self::QuietHours => ("These are quiet hours of the send policy.", "quiet_hours"),
+        }
+    }
 }
 
 impl Submission {
@@ -71,8 +129,8 @@ impl Submission {
         app: &App,
         origin: Origin,
         outgoing: OutgoingMessage,
-        draft: Option<LoadedDraft>,
-        keeps_id: bool,
+        (draft, keeps_id): (Option<LoadedDraft>, bool),
+        asked: Asked,
         now: Timestamp,
     ) -> Result<Self> {
         // A mailbox may only send from a verified domain.
@@ -101,28 +159,33 @@ impl Submission {
             Some(loaded) if keeps_id => loaded.record.email_id.clone(),
             _ => app.new_id(),
         };
-        let log = SubmissionLog::new();
-        let message = raw;
-        let claimed_until = None;
         Ok(Self {
-            origin,
-            outgoing,
             id,
             now,
             addressees,
             prepared,
-            message,
+            message: raw,
             contents,
             external,
             draft,
-            claimed_until,
-            log,
+            named: gate::recipients(&outgoing),
+            origin,
+            outgoing,
+            asked,
+            claimed_until: None,
+            log: SubmissionLog::new(),
         })
     }
 
     /// The email that it becomes, and its name in the queue.
     pub(crate) fn id(&self) -> &EmailId {
         &self.id
+    }
+
+    /// Names it as it is: what is sent and to whom.
+    pub(crate) fn digest(&self) -> Result<String> {
+        let content = self.content(&self.origin.workspace)?;
+        Ok(waiting_copy::digest(&content.record.id, &self.outgoing))
     }
 
     /// The mailbox that it is sent from.
@@ -142,9 +205,11 @@ impl Submission {
 
     /// Whether it locks nothing but its workspace and mailbox, so that [several](Self::commit_all) can be submitted
     /// together.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self, app: &App) -> bool {
         let stays_here = |one: &Addressee| matches!(one.route, Route::Mailbox(_));
-        self.draft.is_none() && !self.addressees.iter().any(stays_here)
+        let has_policies =
+            self.origin.has_policies || app.settings().send_policy.floor != SendPolicy::default();
+        self.draft.is_none() && !has_policies && !self.addressees.iter().any(stays_here)
     }
 
     /// Claims it for this node, if this node can deliver it as soon as it is committed.
@@ -167,33 +232,163 @@ impl Submission {
         app: &App,
     ) -> Result<Vec<SentMail>> {
         let Some(first) = submissions.first() else { return Ok(Vec::new()) };
-        let tx = tx.enter(&first.origin.workspace);
+        let workspace = &first.origin.workspace;
+        let mailboxes: BTreeSet<&MailboxId> = submissions.iter().map(|one| one.mailbox()).collect();
+        if send_policies::any(tx.enter(workspace), &mailboxes).await? {
+            return Self::commit_with_policies(submissions, tx, app).await;
+        }
+        let tx = tx.enter(workspace);
         let counted: Vec<CountedMessage<'_>> = submissions.iter().map(|one| one.counted()).collect();
         if let Some(earliest) = quota::count_sends(tx, app, &counted).await? {
             return Err(quota::not_before(first.now, earliest));
         }
-        let own: Result<Vec<_>> = submissions.iter().map(|one| one.copy(&one.addressees)).collect();
+        let cleared: Vec<Clearance> = submissions
+            .iter()
+            .map(|one| gate::clear_without_policies(one.candidate(Standing::Possible)))
+            .collect::<Result<_>>()?;
+        let copies = submissions.iter().zip(&cleared);
+        let own: Result<Vec<_>> =
+            copies.map(|(one, clearance)| one.copy(&one.addressees, Some(clearance))).collect();
         copies::store_all(tx, app, &own?).await
+    }
+
+    /// The same after a policy was set since they were prepared. Several are refused, so that each is submitted alone.
+    async fn commit_with_policies(
+        submissions: &[Arc<Self>],
+        tx: &mut SystemTx,
+        app: &App,
+    ) -> Result<Vec<SentMail>> {
+        let [only] = submissions else {
+            return Err(Error::internal("messages under a send policy are submitted one by one"));
+        };
+        match only.commit(tx, app).await? {
+            SubmitOutcome::Submitted(sent) => Ok(vec![sent]),
+            SubmitOutcome::NotBefore(earliest, why) => Err(why.error(only.now, earliest)),
+        }
     }
 
     /// Submits the message, or returns when it may be sent. The draft it came from must be unchanged.
     pub(crate) async fn commit(&self, tx: &mut SystemTx, app: &App) -> Result<SubmitOutcome> {
         let own = self.origin.workspace.clone();
-        if let Some(earliest) = quota::count_sends(tx.enter(&own), app, &[self.counted()]).await? {
-            return Ok(SubmitOutcome::NotBefore(earliest));
+        let gate = Gate::load(tx.enter(&own), app, self.mailbox()).await?;
+        // Limits of plans lock the workspace, which comes before mailboxes; and only what leaves is counted.
+        if gate.is_open() {
+            if let Some(earliest) = self.count(tx, app).await? {
+                return Ok(SubmitOutcome::NotBefore(earliest, Deferral::Plan));
+            }
+        } else {
+            workspaces::lock(tx.enter(&own)).await?;
         }
         let addressees = self.lock_mailboxes(tx).await?;
+        let standing = self.standing(tx.enter(&own)).await?;
+        let decision = gate.decide(tx.enter(&own), self.candidate(standing)).await?;
+        let waiting = match &decision.verdict {
+            Verdict::Block(findings) if standing == Standing::Approved => {
+                return Err(gate::blocked(findings).of_kind(ErrorKind::ReviewBlocked));
+            }
+            Verdict::Block(findings) => return Err(gate::blocked(findings)),
+            Verdict::Capped(until) => return Ok(SubmitOutcome::NotBefore(*until, Deferral::Cap)),
+            Verdict::Schedule(end) if self.is_due_schedule() => {
+                return Ok(SubmitOutcome::NotBefore(*end, Deferral::QuietHours));
+            }
+            Verdict::Schedule(end) => WaitingFor::Time(*end, self.approved_in()),
+            Verdict::Review(reasons) => WaitingFor::Review(reasons.clone(), gate.hold_seconds(app)),
+            Verdict::Send(clearance) => match self.asked.approval {
+                ApprovalState::Approved(_, Some(at)) if at > self.now => {
+                    WaitingFor::Time(at, self.approved_in())
+                }
+                _ => {
+                    if !gate.is_open()
+                        && let Some(earliest) = self.count(tx, app).await?
+                    {
+                        return Ok(SubmitOutcome::NotBefore(earliest, Deferral::Plan));
+                    }
+                    return self.queue(tx, app, &addressees, &decision, clearance).await;
+                }
+            },
+        };
+        self.put_off(tx.enter(&own), app, (&addressees, &decision), waiting).await
+    }
+
+    /// Counts the message for the limits of the plan, or returns when they allow it.
+    async fn count(&self, tx: &mut SystemTx, app: &App) -> Result<Option<Timestamp>> {
+        quota::count_sends(tx.enter(&self.origin.workspace), app, &[self.counted()]).await
+    }
+
+    /// What the gate is shown of the message.
+    fn candidate(&self, review: Standing) -> Candidate<'_> {
+        Candidate { id: self.id.as_str(), recipients: &self.named, review, now: self.now }
+    }
+
+    /// Whether a person has approved the message, or can be asked to.
+    async fn standing(&self, tx: &mut Tx) -> Result<Standing> {
+        let earlier = self.draft.as_ref().filter(|_| self.is_due_schedule());
+        if let Some(review) = earlier.and_then(|loaded| loaded.record.review_id.as_ref()) {
+            let found = reviews::find(tx, review).await?;
+            if found.is_some_and(|review| review.state == ReviewState::Approved) {
+                return Ok(Standing::Approved);
+            }
+        }
+        Ok(match self.asked.approval {
+            ApprovalState::Possible => Standing::Possible,
+            ApprovalState::Impossible => Standing::Impossible,
+            ApprovalState::Approved(..) => Standing::Approved,
+        })
+    }
+
+    /// Whether it was scheduled, and is sent by the worker now.
+    fn is_due_schedule(&self) -> bool {
+        self.draft.as_ref().is_some_and(|loaded| loaded.record.state == DraftState::Sending)
+    }
+
+    fn approved_in(&self) -> Option<ReviewId> {
+        match &self.asked.approval {
+            ApprovalState::Approved(review, _) => Some(review.clone()),
+            _ => None,
+        }
+    }
+
+    /// Queues the message, which the gate has let through.
+    async fn queue(
+        &self,
+        tx: &mut SystemTx,
+        app: &App,
+        addressees: &[Addressee],
+        decision: &Decision,
+        clearance: &Clearance,
+    ) -> Result<SubmitOutcome> {
+        let own = self.origin.workspace.clone();
+        decision.count(tx.enter(&own)).await?;
         self.delete_draft(tx.enter(&own)).await?;
         // In the order of workspaces, so that two submissions cannot deadlock on event logs.
         let workspaces: BTreeSet<WorkspaceId> = self.contents.keys().cloned().collect();
         let mut sent = None;
         for workspace in workspaces {
             if workspace == own {
-                sent = copies::store_all(tx.enter(&own), app, &[self.copy(&addressees)?]).await?.pop();
+                let copy = self.copy(addressees, Some(clearance))?;
+                sent = copies::store_all(tx.enter(&own), app, &[copy]).await?.pop();
             }
-            self.deliver(tx.enter(&workspace), app, &addressees).await?;
+            self.deliver(tx.enter(&workspace), app, addressees).await?;
         }
         let sent = sent.ok_or_else(|| Error::internal("a mail without a copy for its sender"))?;
+        Ok(SubmitOutcome::Submitted(sent))
+    }
+
+    /// Keeps the message until a person has decided about it, or until its time.
+    async fn put_off(
+        &self,
+        tx: &mut Tx,
+        app: &App,
+        (addressees, decision): (&[Addressee], &Decision),
+        waiting: WaitingFor,
+    ) -> Result<SubmitOutcome> {
+        if matches!(waiting, WaitingFor::Review(..)) {
+            decision.count(tx).await?;
+        }
+        self.delete_draft(tx).await?;
+        let copy = self.copy(addressees, None)?;
+        let draft = self.draft.as_ref();
+        let sent = waiting_copy::store(tx, app, &copy, (draft, &self.asked.request), waiting).await?;
         Ok(SubmitOutcome::Submitted(sent))
     }
 
@@ -242,8 +437,13 @@ impl Submission {
     }
 
     /// What its sender keeps.
-    fn copy<'a>(&'a self, addressees: &'a [Addressee]) -> Result<SenderCopy<'a>> {
+    fn copy<'a>(
+        &'a self,
+        addressees: &'a [Addressee],
+        clearance: Option<&'a Clearance>,
+    ) -> Result<SenderCopy<'a>> {
         Ok(SenderCopy {
+            clearance,
             origin: &self.origin,
             outgoing: &self.outgoing,
             prepared: &self.prepared,

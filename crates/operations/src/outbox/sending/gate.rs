@@ -1,0 +1,270 @@
+//! The gate of send policies in the transaction that queues a message: it reads the policies and what the store knows of
+//! the recipients, has them compared, and counts what counts towards caps.
+//!
+//! Locks come in one order: the workspace, mailboxes, caps, the event log.
+
+use std::collections::BTreeSet;
+
+use model::{
+    MailboxId, Timestamp,
+    send_policies::{
+        PolicyFinding, PolicyReason, RecipientMode, RuleAction, SendPolicy,
+        gate::{Clearance, GateMessage, GateRecipient, ReviewState, Verdict, decide},
+    },
+};
+use store::{
+    Tx,
+    correspondents::{self, Direction},
+    send_policies::{self, CapScope, CapUse},
+};
+
+use super::outgoing_message::OutgoingMessage;
+use crate::core::{
+    app::App,
+    error::{Detail, Error, ErrorKind, Result},
+};
+
+/// Seconds of an hour and of a day, the windows of caps.
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+/// A recipient as the sender named it.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedRecipient {
+    /// Such as `to[0]`.
+    pub(crate) path: String,
+    /// In lower case.
+    pub(crate) address: String,
+}
+
+/// The recipients of a message, each once.
+pub(crate) fn recipients(outgoing: &OutgoingMessage) -> Vec<NamedRecipient> {
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for (name, people) in [("to", &outgoing.to), ("cc", &outgoing.cc), ("bcc", &outgoing.bcc)] {
+        for (index, person) in people.iter().enumerate() {
+            let address = person.address().as_str().to_lowercase();
+            if seen.insert(address.clone()) {
+                all.push(NamedRecipient { path: format!("{name}[{index}]"), address });
+            }
+        }
+    }
+    all
+}
+
+/// A message that comes to the gate.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<'a> {
+    /// Its name in the queue.
+    pub(crate) id: &'a str,
+    pub(crate) recipients: &'a [NamedRecipient],
+    pub(crate) review: ReviewState,
+    pub(crate) now: Timestamp,
+}
+
+/// A policy, and whose messages count towards its caps.
+struct Layer {
+    policy: SendPolicy,
+    /// All of the workspace, or those of the mailbox.
+    of_mailbox: bool,
+}
+
+/// The policies that a message of a mailbox must satisfy.
+pub(crate) struct Gate {
+    mailbox: MailboxId,
+    layers: Vec<Layer>,
+}
+
+impl Gate {
+    /// Reads the policies of a mailbox.
+    pub(crate) async fn load(tx: &mut Tx, app: &App, mailbox: &MailboxId) -> Result<Self> {
+        let floor = &app.settings().send_policy.floor;
+        let mut layers = vec![Layer { policy: floor.clone(), of_mailbox: false }];
+        for record in send_policies::find(tx, mailbox).await? {
+            let of_mailbox = !record.mailbox_id.as_str().is_empty();
+            layers.push(Layer { policy: record.policy.alone(), of_mailbox });
+        }
+        layers.retain(|layer| layer.policy != SendPolicy::default());
+        Ok(Self { mailbox: mailbox.clone(), layers })
+    }
+
+    /// Whether every message can leave.
+    pub(crate) fn is_open(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// How long a message waits for a decision.
+    pub(crate) fn hold_seconds(&self, app: &App) -> i64 {
+        let shortest = self.layers.iter().map(|layer| layer.policy.hold.hours * HOUR).min();
+        let own = shortest.unwrap_or(SendPolicy::default().hold.hours * HOUR);
+        app.settings().send_policy.hold_seconds.unwrap_or(own)
+    }
+
+    /// Decides about a message. The mailbox must be locked if it is to be counted.
+    pub(crate) async fn decide(&self, tx: &mut Tx, candidate: Candidate<'_>) -> Result<Decision> {
+        let known = if self.asks_who_is_known() {
+            let addresses: Vec<String> = candidate.recipients.iter().map(|one| one.address.clone()).collect();
+            correspondents::find(tx, &addresses).await?
+        } else {
+            BTreeSet::new()
+        };
+        let is_known = |direction, address: &String| known.contains(&(direction, address.clone()));
+        let recipients: Vec<GateRecipient> = candidate
+            .recipients
+            .iter()
+            .map(|one| GateRecipient {
+                path: one.path.clone(),
+                address: one.address.clone(),
+                was_sent_to: is_known(Direction::Sent, &one.address),
+                was_received_from: is_known(Direction::Received, &one.address),
+            })
+            .collect();
+        let capped_until = self.capped_until(tx, candidate, &recipients).await?;
+        let Candidate { id, review, now, .. } = candidate;
+        let message = GateMessage { id, recipients: &recipients, capped_until, review, now };
+        let policies: Vec<SendPolicy> = self.layers.iter().map(|layer| layer.policy.clone()).collect();
+        let uses = if self.counts() { self.uses(id, &recipients, now) } else { Vec::new() };
+        Ok(Decision { verdict: decide(&policies, &message), uses })
+    }
+
+    fn asks_who_is_known(&self) -> bool {
+        self.layers.iter().any(|Layer { policy, .. }| {
+            matches!(policy.recipients.mode, RecipientMode::Known | RecipientMode::Correspondents)
+                || policy.new_recipient != RuleAction::Allow
+                || policy.caps.new_recipients_per_day.is_some()
+        })
+    }
+
+    fn counts(&self) -> bool {
+        self.layers.iter().any(|layer| !layer.policy.caps.is_none())
+    }
+
+    fn is_new(&self, recipient: &GateRecipient) -> bool {
+        let is_added = |layer: &Layer| {
+            layer.policy.recipients.allow.iter().any(|pattern| pattern.matches(&recipient.address))
+        };
+        !recipient.was_sent_to && !self.layers.iter().any(is_added)
+    }
+
+    fn uses(&self, id: &str, recipients: &[GateRecipient], at: Timestamp) -> Vec<CapUse> {
+        let uses = recipients.iter().map(|one| CapUse {
+            message_id: id.to_owned(),
+            recipient: one.address.clone(),
+            mailbox_id: self.mailbox.clone(),
+            is_new: self.is_new(one),
+            at,
+        });
+        uses.collect()
+    }
+
+    /// Until when a cap has no room for a message. Nobody else counts until the transaction ends.
+    async fn capped_until(
+        &self,
+        tx: &mut Tx,
+        candidate: Candidate<'_>,
+        recipients: &[GateRecipient],
+    ) -> Result<Option<Timestamp>> {
+        if !self.counts() {
+            return Ok(None);
+        }
+        send_policies::lock_caps(tx).await?;
+        let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let (all, new) =
+            (signed(recipients.len()), signed(recipients.iter().filter(|one| self.is_new(one)).count()));
+        let mut until = None;
+        for Layer { policy, of_mailbox } in &self.layers {
+            let caps = &policy.caps;
+            let scope = CapScope {
+                mailbox: of_mailbox.then_some(&self.mailbox),
+                recipient: None,
+                only_new: false,
+                except: candidate.id,
+            };
+            let only_new = CapScope { only_new: true, ..scope };
+            let mut limits = vec![
+                (scope, HOUR, caps.per_hour, all),
+                (scope, DAY, caps.per_day, all),
+                (only_new, DAY, caps.new_recipients_per_day, new),
+            ];
+            if caps.per_recipient_per_day.is_some() {
+                let each = |one: &'_ GateRecipient| one.address.clone();
+                let addresses: Vec<String> = recipients.iter().map(each).collect();
+                for address in &addresses {
+                    let one = CapScope { recipient: Some(address), ..scope };
+                    until =
+                        until.max(room_at(tx, one, DAY, caps.per_recipient_per_day, 1, candidate.now).await?);
+                }
+            }
+            for (scope, window, cap, wanted) in limits.drain(..) {
+                until = until.max(room_at(tx, scope, window, cap, wanted, candidate.now).await?);
+            }
+        }
+        Ok(until)
+    }
+}
+
+/// When a cap has room for so many more; `None` if it has now.
+async fn room_at(
+    tx: &mut Tx,
+    scope: CapScope<'_>,
+    window: i64,
+    cap: Option<i64>,
+    wanted: i64,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let Some(cap) = cap.filter(|_| wanted > 0) else { return Ok(None) };
+    if wanted > cap {
+        return Ok(Some(now.plus_seconds(window)));
+    }
+    let last = send_policies::nth_newest(tx, scope, now.plus_seconds(-window), cap - wanted).await?;
+    // One in the future, after the clock was set back, counts as of now.
+    Ok(last.map(|at| at.min(now).plus_seconds(window)))
+}
+
+/// What the gate has decided about a message, and what to count if that is carried out.
+pub(crate) struct Decision {
+    pub(crate) verdict: Verdict,
+    uses: Vec<CapUse>,
+}
+
+impl Decision {
+    /// Counts the message towards caps.
+    pub(crate) async fn count(&self, tx: &mut Tx) -> Result<()> {
+        Ok(send_policies::count(tx, &self.uses).await?)
+    }
+}
+
+/// The right to queue a message of a mailbox without policies.
+pub(crate) fn clear_without_policies(candidate: Candidate<'_>) -> Result<Clearance> {
+    let unknown = |one: &NamedRecipient| GateRecipient {
+        path: String::new(),
+        address: one.address.clone(),
+        was_sent_to: false,
+        was_received_from: false,
+    };
+    let recipients: Vec<GateRecipient> = candidate.recipients.iter().map(unknown).collect();
+    let Candidate { id, review, now, .. } = candidate;
+    match decide(&[], &GateMessage { id, recipients: &recipients, capped_until: None, review, now }) {
+        Verdict::Send(clearance) => Ok(clearance),
+        _ => Err(Error::internal("a message without policies is held back")),
+    }
+}
+
+/// The refusal of a message, with the reasons that a sender may know.
+pub(crate) fn blocked(findings: &[PolicyFinding]) -> Error {
+    let details = findings.iter().map(|finding| {
+        let path = finding.path.clone().unwrap_or_else(|| "policy".to_owned());
+        Detail::new(path, finding.code.as_str())
+    });
+    let error = Error::new(ErrorKind::SendBlocked).with_details(details.collect());
+    if findings.iter().all(|finding| finding.code == PolicyReason::ReviewNeeded) {
+        return error.with_fix("The send policy asks for a review, which this way of sending does not have.");
+    }
+    error
+}
+
+/// The refusal of a message that a cap has no room for.
+pub(crate) fn capped(now: Timestamp, until: Timestamp) -> Error {
+    let fix = format!("A cap of the send policy has room for this message at {until}. Send it again then.");
+    Error::new(ErrorKind::SendCapExceeded).with_retry_after(now.seconds_until(until).max(1)).with_fix(fix)
+}
