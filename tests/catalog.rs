@@ -90,6 +90,10 @@ fn body(id: &str) -> Option<Value> {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
+        "setSendPolicy" | "setMailboxSendPolicy" => json!({ "caps": { "per_day": 1000 } }),
+        "checkSendPolicy" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "approveReview" => json!({ "digest": "another" }),
+        "rejectReview" | "withdrawReview" => json!({}),
         "updateAgentConversation" => json!({ "title": "Renamed" }),
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": "eml_none", "prompt": "shorter", "body": "T" }),
@@ -144,6 +148,15 @@ async fn add_domain(tenant: &Tenant, workspace: &str) -> Option<String> {
     made.json()["id"].as_str().map(str::to_owned)
 }
 
+/// A message that waits for a person, in a mailbox with a policy of its own.
+pub(crate) async fn add_review(tenant: &Tenant, mailbox: &str) -> String {
+    let policy = format!("{mailbox}/send-policy");
+    tenant.key.put(&policy, json!({ "review": "all" })).await.ok();
+    let sent = tenant.key.post(&format!("{mailbox}/emails"), body("sendEmail").unwrap()).await.ok();
+    tenant.key.put(&policy, body("setMailboxSendPolicy").unwrap()).await.ok();
+    sent["review_id"].as_str().unwrap().to_owned()
+}
+
 impl World {
     pub(crate) async fn new(server: &Server, plan: Plan) -> Self {
         Self::with(server, plan, true).await
@@ -181,9 +194,11 @@ impl World {
         let triagers = format!("{inside}/task-triagers");
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = add_task(server, &tenant, &mailbox).await;
+        let review = add_review(&tenant, &inside).await;
         let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
         let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![
+            ("reviewId", review),
             ("triagerId", triager["id"].as_str().unwrap().to_owned()),
             ("taskId", task),
             ("blobId", memory["blobId"].as_str().unwrap().to_owned()),
@@ -317,6 +332,7 @@ pub(crate) fn nonexistent() -> Vec<(&'static str, String)> {
         ("mailboxId", "0198f2b4-0000-7000-8000-000000000000".to_owned()),
         ("folderId", "own".to_owned()),
         ("labelId", "lbl_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("reviewId", "rev_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("triagerId", "trg_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("taskId", "tsk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -367,6 +383,8 @@ pub(crate) async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<St
                 "draft",
                 "outbound",
                 "delivery",
+                "send_policy",
+                "review",
                 "thread",
                 "event",
                 "email_domain",
@@ -432,7 +450,7 @@ async fn table(engine: Engine, plan: Plan, role: Role) {
             assert_eq!(answer.json()["error"], "Forbidden", "{case}");
             assert_eq!(answer.header("x-credits-charged"), "0", "{case}");
         } else {
-            let expected = expected_conflict(&one.id);
+            let expected = expected_conflict(&one.id, role);
             assert_eq!(answer.status < 300, expected.is_none(), "{case}: {}", answer.text());
             let price = if expected.is_none() { one.credits() } else { 0 };
             assert_eq!(answer.header("x-credits-charged"), price.to_string(), "{case}");
@@ -444,8 +462,12 @@ async fn table(engine: Engine, plan: Plan, role: Role) {
 }
 
 /// The operations that the world of these tables leads into a conflict, with its code.
-fn expected_conflict(id: &str) -> Option<&'static str> {
+fn expected_conflict(id: &str, role: Role) -> Option<&'static str> {
     match id {
+        // Members see only reviews of their own messages, and a message is withdrawn by who asked for it.
+        "getReview" | "withdrawReview" if role == Role::Member => Some("not_found"),
+        "withdrawReview" => Some("decision_forbidden"),
+        "approveReview" => Some("review_changed"),
         // The only admin removes itself; the workspace is an affiliate already; not all labels are named.
         "removeMember" => Some("last_admin"),
         "signUpAffiliate" => Some("affiliate_exists"),

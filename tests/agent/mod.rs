@@ -5,6 +5,7 @@ mod challenges;
 mod cheats;
 mod facilitators;
 mod ownership;
+mod policies;
 mod repeats;
 
 use serde_json::{Value, json};

@@ -266,3 +266,33 @@ async fn all_recipients_must_be_named(engine: Engine) {
     assert!(text.starts_with("Sent!") && text.contains("Not sent, but saved as a draft"), "{text}");
     assert!(sent(&inbox).await.is_empty() && hop.handovers().is_empty());
 }
+
+/// What the agent sends, the policy judges as it judges everything else.
+/// rules: POLICY-11, AGENT-12
+#[both_engines]
+async fn a_policy_holds_for_what_the_agent_sends(engine: Engine) {
+    let mail = json!({ "to": ["friend@people.test"], "subject": "Hello", "text": "From the agent" });
+    for (policy, outcome, folder) in [
+        (json!({ "recipients": { "mode": "list" } }), "failed", None),
+        (json!({ "review": "all" }), "done", Some("review")),
+    ] {
+        let model = using(vec![("send_email", mail.clone())], "Well.");
+        let (server, inbox, hop) = sending(engine, &model).await;
+        let path = format!("/api/v1/workspaces/{}/send-policy", inbox.workspace);
+        inbox.key.put(&path, policy).await.ok();
+        let conversation = begin(&inbox).await;
+        let body = json!({ "content": "Write to friend@people.test, please.", "approve": true });
+        let turn = say(&inbox, &conversation, body).await;
+        let tool = &turn["reply"]["tools"][0];
+        assert_eq!((&tool["name"], &tool["outcome"]), (&json!("send_email"), &json!(outcome)), "{turn}");
+        match folder {
+            Some(folder) => {
+                assert_eq!(inbox.get(&format!("emails?folder={folder}")).await["totalCount"], 1);
+                assert!(turn["reply"]["content"].as_str().unwrap().contains("a person decides"), "{turn}");
+            }
+            None => assert_eq!(inbox.get("emails").await["totalCount"], 0),
+        }
+        operations::sending::worker::run_due(&server.app).await.unwrap();
+        assert!(hop.handovers().is_empty());
+    }
+}

@@ -69,7 +69,9 @@ impl World {
         let triagers = format!("{}/task-triagers", path_of(&mailbox));
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = crate::catalog::add_task(server, &tenant, &mailbox).await;
+        let review = crate::catalog::add_review(&tenant, &path_of(&mailbox)).await;
         let ids = vec![
+            ("reviewId", review),
             ("triagerId", id(&triager)),
             ("taskId", task),
             ("draftId", id(&draft)),
@@ -241,6 +243,10 @@ fn body_for(operation: &str, world: &World) -> Value {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
+        "setSendPolicy" | "setMailboxSendPolicy" => json!({ "review": "matched" }),
+        "checkSendPolicy" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "approveReview" => json!({ "digest": "another" }),
+        "rejectReview" | "withdrawReview" => json!({}),
         "createAgentConversation" | "updateAgentConversation" => json!({ "title": "Fresh" }),
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": world.id("draftId"), "prompt": "shorter", "body": "T" }),
@@ -305,6 +311,7 @@ fn missing(parameter: &str) -> (u16, &'static str) {
         "mailboxId" => (404, "Mailbox not found"),
         "folderId" => (404, "Folder not found"),
         "labelId" => (404, "Label not found"),
+        "reviewId" => (404, "Review not found"),
         "blobId" => (404, "Memory not found"),
         "documentId" => (404, "Document not found"),
         "memberId" => (404, "Member not found"),

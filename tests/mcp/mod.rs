@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod confirmations;
+mod policies;
 mod profiles;
 mod tools;
 

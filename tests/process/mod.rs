@@ -25,6 +25,7 @@ mod metrics;
 mod nodes;
 mod outbound;
 mod outbound_faults;
+mod review_crash;
 mod scaling;
 mod send_crash;
 mod serve;

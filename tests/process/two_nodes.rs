@@ -2,6 +2,7 @@
 //! was acknowledged is lost, and both serve again within seconds.
 
 use std::{
+    collections::BTreeSet,
     process::Command,
     time::{Duration, Instant},
 };
@@ -240,12 +241,30 @@ fn copy_data(superuser: &str, from: &str, to: &str) {
         let name = url.rsplit_once('/').unwrap().1.split('?').next().unwrap().to_owned();
         format!("{server}/{name}")
     };
+    drop_newer_columns(from, to);
     let copy = "(echo 'SET session_replication_role = replica;'; \
         pg_dump --data-only --column-inserts --exclude-table-data=schema_migration --exclude-table-data=migration \"$0\") | psql -q \"$1\" 2>&1";
     let copied =
         Command::new("sh").args(["-c", copy, &as_superuser(from), &as_superuser(to)]).output().unwrap();
     println!("{}", String::from_utf8_lossy(&copied.stdout).lines().take(5).collect::<Vec<_>>().join("\n"));
     assert!(copied.status.success(), "{copied:?}");
+}
+
+/// Drops what a database has in tables of an older schema that does not have it.
+fn drop_newer_columns(newer: &str, older: &str) {
+    let columns = |url: &str| -> BTreeSet<String> {
+        let sql = "SELECT format('%I ALTER_DROP %I', table_name, column_name) FROM information_schema.columns
+            WHERE table_schema = 'public'";
+        let found = Command::new("psql").args(["-Atq", url, "-c", sql]).output().unwrap();
+        assert!(found.status.success(), "{found:?}");
+        String::from_utf8(found.stdout).unwrap().lines().map(ToOwned::to_owned).collect()
+    };
+    let (new, old) = (columns(newer), columns(older));
+    let table = |column: &str| column.split(' ').next().unwrap().to_owned();
+    let tables: BTreeSet<String> = old.iter().map(|column| table(column)).collect();
+    for column in new.difference(&old).filter(|column| tables.contains(&table(column))) {
+        execute(newer, &format!("ALTER TABLE {}", column.replace("ALTER_DROP", "DROP COLUMN")));
+    }
 }
 
 /// A newer program migrates the schema under load, in a way that this one can live with; then a node of this version is

@@ -136,8 +136,22 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     tx.run(counted, &[]).await?;
     let used = "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, 'use', 'mbx', $2, 1)";
     tx.run(used, &[now.into()]).await?;
-    // Only a model leads to these.
+    // Only a policy leads to these.
     let owner = "(SELECT min(id) FROM mailbox WHERE workspace_id = $1)";
+    for sql in [
+        "INSERT INTO send_policy (workspace_id, mailbox_id, policy, version, updated_at)
+           VALUES ($1, '', '{}', 1, $2)".to_owned(),
+        "INSERT INTO cap_use (workspace_id, message_id, recipient, mailbox_id, is_new, at)
+           VALUES ($1, 'use', 'a@remote.test', 'mbx', 0, $2)".to_owned(),
+        format!("INSERT INTO review (workspace_id, id, mailbox_id, email_id, state, reasons, findings, requested_by,
+             request, digest, expires_at, created_at)
+           VALUES ($1, 'rev', {owner}, 'eml', 'pending', '[]', '[]', 'key', '{{}}', 'd', $2, $2)"),
+    ] {
+        tx.run(&sql, &[now.into()]).await?;
+    }
+    let link = "INSERT INTO review_link (workspace_id, token_hash, review_id, account_id) VALUES ($1, $2, 'rev', 'acc')";
+    tx.run(link, &[tx.workspace().as_str().to_owned().as_bytes().into()]).await?;
+    // Only a model leads to these.
     for (table, columns, values) in [
         (
             "triage_job",

@@ -94,6 +94,41 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
 }
 
+/// Policies, and decisions about messages that they hold back.
+async fn review_mail(
+    scribe: &mut Scribe<'_>,
+    tenant: &Tenant,
+    who: (&Caller, &str),
+    person: (&Caller, &str),
+) {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    let workspace = format!("/api/v1/workspaces/{}", tenant.workspace);
+    let mailbox = scribe
+        .call(who, "createMailbox", (post.clone(), "/api/v1/mailboxes"), Some(json!({ "name": "A" })))
+        .await;
+    let one = format!("/api/v1/mailboxes/{}", text(&mailbox["public_id"]));
+    let policy = format!("{one}/send-policy");
+    scribe.call(who, "setMailboxSendPolicy", (put.clone(), &policy), Some(json!({ "review": "all" }))).await;
+    scribe.call(who, "deleteMailboxSendPolicy", (delete, &policy), None).await;
+    let whole = format!("{workspace}/send-policy");
+    scribe.call(who, "setSendPolicy", (put.clone(), &whole), Some(json!({ "review": "all" }))).await;
+    for (operation, rest) in
+        [("approveReview", "approve"), ("rejectReview", "reject"), ("withdrawReview", "withdraw")]
+    {
+        let mail = json!({ "to": mailbox["email"], "subject": "S", "text": "T" });
+        let sent = scribe.call(who, "sendEmail", (post.clone(), &format!("{one}/emails")), Some(mail)).await;
+        let review = format!("{workspace}/reviews/{}", text(&sent["review_id"]));
+        let digest = scribe.server.key(who.0.secret()).get(&review).await.ok()["digest"].clone();
+        let (actor, body) = match rest {
+            "approve" => (person, Some(json!({ "digest": digest }))),
+            "reject" => (person, None),
+            _ => (who, None),
+        };
+        scribe.call(actor, operation, (post.clone(), &format!("{review}/{rest}")), body).await;
+    }
+    scribe.call(who, "setSendPolicy", (put, &whole), Some(json!({}))).await;
+}
+
 async fn write_in_memory(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     let (post, delete, rag) = (Method::POST, Method::DELETE, "/api/v1/rag");
     let remembered = Some(json!({ "text": "T" }));
@@ -263,6 +298,7 @@ async fn write_in_workspace(
     scribe.call(who, "removeMember", (delete.clone(), &member), None).await;
     connect(scribe, who, &workspace).await;
     let person = (session, tenant.account.as_str());
+    review_mail(scribe, tenant, who, person).await;
     let keys = format!("{workspace}/api-keys");
     let key = scribe.call(person, "createApiKey", (post.clone(), &keys), Some(json!({ "name": "K" }))).await;
     let key = format!("{keys}/{}", text(&key["id"]));
@@ -322,6 +358,8 @@ fn resource_kind(operation: &str) -> &'static str {
         "createInvite" | "resendInvite" | "deleteInvite" => "invite",
         "updateMember" | "removeMember" => "member",
         "createApiKey" | "updateApiKey" | "revokeApiKey" => "api_key",
+        "setSendPolicy" | "setMailboxSendPolicy" | "deleteMailboxSendPolicy" => "send_policy",
+        "approveReview" | "rejectReview" | "withdrawReview" => "review",
         "signUpAffiliate" | "updateAffiliate" => "affiliate",
         other => panic!("{other} needs its line here"),
     }
@@ -345,7 +383,8 @@ async fn check_entries(tenant: &Tenant, session: &Caller) {
             let is_key = entry["actor"]["kind"] == "key";
             let name = if is_key { "test" } else { tenant.email.as_str() };
             assert_eq!(entry["actor"]["name"], name, "{entry}");
-            let in_mailbox = text(&entry["subject"]).contains("/mailboxes");
+            let subject = text(&entry["subject"]);
+            let in_mailbox = subject.contains("/mailboxes") || subject.contains("/reviews/");
             assert_eq!(in_mailbox, entry["mailbox_id"].is_string(), "{entry}");
         }
         match page["next_cursor"].as_str() {

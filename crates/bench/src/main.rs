@@ -29,6 +29,7 @@ mod recall;
 mod receive;
 mod relay;
 mod report;
+mod reviews;
 mod schedules;
 mod search;
 mod send;
@@ -89,6 +90,7 @@ async fn run(options: &Options) -> bool {
             Measurement::Send => send::measure(options).await,
             Measurement::Relay => relay::measure(options).await,
             Measurement::Schedules => schedules::measure(options).await,
+            Measurement::Reviews => reviews::measure(options).await,
             Measurement::Nodes => nodes::measure(options).await,
         };
         figures.extend(match measurement {

@@ -35,13 +35,14 @@ pub(crate) enum Measurement {
     Send,
     Relay,
     Schedules,
+    Reviews,
     Keyless,
     Recall,
     Nodes,
 }
 
 impl Measurement {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Read,
         Self::Reads,
         Self::Write,
@@ -56,6 +57,7 @@ impl Measurement {
         Self::Send,
         Self::Relay,
         Self::Schedules,
+        Self::Reviews,
         Self::Keyless,
         Self::Recall,
         Self::Nodes,
@@ -77,6 +79,7 @@ impl Measurement {
             Self::Send => "send",
             Self::Relay => "relay",
             Self::Schedules => "schedules",
+            Self::Reviews => "reviews",
             Self::Keyless => "keyless",
             Self::Recall => "recall",
             Self::Nodes => "nodes",
@@ -102,6 +105,7 @@ impl Measurement {
             Self::Send => "a send to a mailbox of this server against a durable commit",
             Self::Relay => "messages through a relay",
             Self::Schedules => "many scheduled messages due at once",
+            Self::Reviews => "how soon an approved message is at the relay",
         }
     }
 }

@@ -10,7 +10,7 @@ use model::{
 use crate::{
     Param, SystemTx, Topic, Tx, emails,
     error::Result,
-    reviews,
+    reviews, send_policies,
     sql::{Columns, Insert, columns},
     turns::Queue,
 };
@@ -155,6 +155,7 @@ pub async fn cancel_schedule(
     if let Some(review) = &record.review_id {
         // What a person has approved is not sent now, and never again by that approval.
         reviews::set_state(tx, review, ReviewState::Withdrawn).await?;
+        send_policies::discount(tx, id.as_str()).await?;
     }
     let draft = DraftRecord {
         state: DraftState::Draft,

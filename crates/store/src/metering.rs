@@ -406,11 +406,24 @@ pub async fn refund(
     charged_at: Option<Timestamp>,
 ) -> Result<()> {
     let Some(at) = charged_at.filter(|_| credits > 0) else { return Ok(()) };
-    let kind = PoolKind::Credits;
-    let sql =
-        "UPDATE allowance SET spent = spent - $4 WHERE workspace_id = $1 AND kind = $2 AND period_start = $3";
-    tx.run(sql, &[kind.as_str().into(), kind.period_of(at).into(), credits.into()]).await?;
-    add_usage(tx, at.day(), &format!("credits.{}", class.as_str()), -credits).await
+    let (kind, period) = (PoolKind::Credits.as_str(), PoolKind::Credits.period_of(at));
+    add_usage(tx, at.day(), &format!("credits.{}", class.as_str()), -credits).await?;
+    let lock = tx.for_update();
+    let sql = format!(
+        "SELECT period_start, spent FROM allowance WHERE workspace_id = $1 AND kind = $2 AND period_start = $3{lock}"
+    );
+    let Some(pool) = tx.one::<Pool>(&sql, &[kind.into(), period.into()]).await? else { return Ok(()) };
+    let taken = pool.spent.min(credits);
+    let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
+    tx.run(sql, &[kind.into(), (pool.spent - taken).into()]).await?;
+    if taken < credits {
+        // Without a limit a write counts when its ledger entry is folded: so much less is added then.
+        let sql = "UPDATE allowance_advance SET granted = granted + $4 WHERE workspace_id = $1 AND kind = $2
+             AND period_start = $3 AND node_id = (SELECT min(node_id) FROM allowance_advance
+               WHERE workspace_id = $1 AND kind = $2 AND period_start = $3)";
+        tx.run(sql, &[kind.into(), period.into(), (credits - taken).into()]).await?;
+    }
+    Ok(())
 }
 
 const ADD_USAGE: &str = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)

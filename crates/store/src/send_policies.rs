@@ -155,7 +155,7 @@ pub async fn nth_newest(
     after: Timestamp,
     newer: i64,
 ) -> Result<Option<Timestamp>> {
-    let mut conditions = "workspace_id = $1 AND at > $2 AND message_id <> $3".to_owned();
+    let mut conditions = String::new();
     let mut params: Vec<Param<'_>> = vec![after.into(), scope.except.into(), newer.into()];
     if let Some(mailbox) = scope.mailbox {
         params.push(mailbox.into());
@@ -172,6 +172,9 @@ pub async fn nth_newest(
     if scope.only_new {
         conditions.push_str(" AND is_new = 1");
     }
-    let sql = format!("SELECT at FROM cap_use WHERE {conditions} ORDER BY at DESC LIMIT 1 OFFSET $4");
+    let sql = format!(
+        "SELECT at FROM cap_use WHERE workspace_id = $1 AND at > $2 AND message_id <> $3{conditions}
+         ORDER BY at DESC LIMIT 1 OFFSET $4"
+    );
     Ok(tx.one::<(Timestamp,)>(&sql, &params).await?.map(|(at,)| at))
 }

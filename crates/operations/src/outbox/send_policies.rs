@@ -140,7 +140,8 @@ pub async fn set(app: &App, call: &Call, policy: NewSendPolicy) -> Result<SendPo
         refuse_wider(&policy, &layers.floor, now)?;
         let (before, after) = (layers.of_workspace(), policy.under(&layers.floor));
         send_policies::set(tx, &of_workspace(), &policy, now).await?;
-        tx.audit().about(AUDIT_KIND, "workspace").changed(changes(&before, &after, AUDIT_FIELDS));
+        let workspace = tx.workspace().clone();
+        tx.audit().about(AUDIT_KIND, workspace).changed(changes(&before, &after, AUDIT_FIELDS));
         Ok(after)
     })
     .await
@@ -194,7 +195,8 @@ pub async fn delete_of_mailbox(app: &App, call: &Call, mailbox: &str) -> Result<
         store::workspaces::lock(tx).await?;
         let layers = Layers::load(tx, &app_, &mailbox).await?;
         if !send_policies::delete(tx, &mailbox).await? {
-            return Err(Error::not_found("This mailbox has no send policy of its own"));
+            return Err(Error::not_found("Send policy not found")
+                .with_fix("This mailbox has no policy of its own: it has that of its workspace."));
         }
         tx.audit().about(AUDIT_KIND, &mailbox).in_mailbox(&mailbox).changed(changes(
             &layers.of_mailbox(),

@@ -2,6 +2,7 @@
 
 use model::{
     EmailId, MailboxId, Timestamp,
+    drafts::DraftState,
     emails::{BulkDelete, BulkMove, BulkRead, BulkResult, Emptied, Move},
     folders::SystemFolder,
 };
@@ -13,7 +14,11 @@ use store::{
 
 use super::guards::{cancellation_result, lock_mailbox, refuse_drafts, require_folder};
 use crate::{
-    core::{app::App, call::Call, error::Result},
+    core::{
+        app::App,
+        call::Call,
+        error::{Error, Result},
+    },
     mailbox::mailboxes,
 };
 
@@ -111,6 +116,9 @@ pub(crate) async fn discard(
     permanent: bool,
     now: Timestamp,
 ) -> Result<DiscardCounts> {
+    if records.iter().any(|mail| mail.folder_id == SystemFolder::Review) {
+        return Err(Error::draft_locked(DraftState::InReview));
+    }
     let (scheduled, records): (Vec<Brief>, Vec<Brief>) =
         records.iter().cloned().partition(|mail| mail.folder_id == SystemFolder::Scheduled);
     for mail in &scheduled {

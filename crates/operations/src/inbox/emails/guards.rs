@@ -25,7 +25,8 @@ pub(crate) async fn lock_mailbox(tx: &mut Tx, named: &MailboxName) -> Result<Mai
 pub(crate) async fn require_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
     let found = folders::find(tx, mailbox, &target.folder_id).await?;
     if found.is_none() || is_unsent(&target.folder_id) {
-        let fix = "List the folders of the mailbox; an email cannot be moved to Drafts or Scheduled.";
+        let fix =
+            "List the folders of the mailbox; an email cannot be moved to Drafts, Scheduled or In review.";
         return Err(Error::new(ErrorKind::FolderUnknown).with_fix(fix));
     }
     Ok(())
@@ -34,7 +35,7 @@ pub(crate) async fn require_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Mo
 /// Refuses to move drafts: they leave their folder by being sent or deleted.
 pub(crate) fn refuse_drafts(records: &[Brief]) -> Result<()> {
     if records.iter().any(|mail| is_unsent(&mail.folder_id)) {
-        let fix = "Send the draft, delete it, or cancel its schedule.";
+        let fix = "Send the draft, delete it, cancel its schedule, or withdraw its review.";
         return Err(Error::new(ErrorKind::FolderProtected).with_fix(fix));
     }
     Ok(())

@@ -212,13 +212,13 @@ impl ArrivedMessage<'_> {
         if quota::automatic_not_before(tx, app, plan, now).await?.is_some() {
             return Ok(());
         }
-        let Some(cleared) = self.clear(tx, to.as_str()).await? else { return Ok(()) };
         let hashed: [u8; 32] = Sha256::digest(to.as_str()).into();
         let mailbox = &self.arriving.recipient.mailbox;
         let not_after = now.plus_seconds(-AUTO_REPLY_INTERVAL_SECONDS);
         if !send_limits::record_auto_reply(tx, mailbox, &hashed, now, not_after).await? {
             return Ok(());
         }
+        let Some(cleared) = self.clear(tx, to.as_str()).await? else { return Ok(()) };
         quota::count_automatic(tx, app, plan, now).await?;
         let written = self.compose_reply(settings, &to);
         let mail = AutomaticMessage {

@@ -168,9 +168,9 @@ impl Gate {
             return Ok(None);
         }
         send_policies::lock_caps(tx).await?;
-        let signed = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let (all, new) =
-            (signed(recipients.len()), signed(recipients.iter().filter(|one| self.is_new(one)).count()));
+        let count = |recipients: usize| i64::try_from(recipients).unwrap_or(i64::MAX);
+        let all = count(recipients.len());
+        let new = count(recipients.iter().filter(|one| self.is_new(one)).count());
         let mut until = None;
         for Layer { policy, of_mailbox } in &self.layers {
             let caps = &policy.caps;
@@ -180,22 +180,15 @@ impl Gate {
                 only_new: false,
                 except: candidate.id,
             };
-            let only_new = CapScope { only_new: true, ..scope };
             let mut limits = vec![
                 (scope, HOUR, caps.per_hour, all),
                 (scope, DAY, caps.per_day, all),
-                (only_new, DAY, caps.new_recipients_per_day, new),
+                (CapScope { only_new: true, ..scope }, DAY, caps.new_recipients_per_day, new),
             ];
-            if caps.per_recipient_per_day.is_some() {
-                let each = |one: &'_ GateRecipient| one.address.clone();
-                let addresses: Vec<String> = recipients.iter().map(each).collect();
-                for address in &addresses {
-                    let one = CapScope { recipient: Some(address), ..scope };
-                    until =
-                        until.max(room_at(tx, one, DAY, caps.per_recipient_per_day, 1, candidate.now).await?);
-                }
-            }
-            for (scope, window, cap, wanted) in limits.drain(..) {
+            limits.extend(recipients.iter().map(|one| {
+                (CapScope { recipient: Some(&one.address), ..scope }, DAY, caps.per_recipient_per_day, 1)
+            }));
+            for (scope, window, cap, wanted) in limits {
                 until = until.max(room_at(tx, scope, window, cap, wanted, candidate.now).await?);
             }
         }

@@ -8,7 +8,7 @@ use model::{
     EmailId,
     drafts::NewDraft,
     emails::{Email, ScanStatus},
-    sending::{NewMail, NewReply, Recipients, SentMail},
+    sending::{NewMail, NewReply, Recipients, SendStatus, SentMail},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -244,6 +244,9 @@ impl Toolbox<'_> {
             Err(error) => return Err(error),
         };
         self.sent = true;
+        if data["status"] == SendStatus::InReview.as_str() {
+            self.notes.push("Not sent yet: a person decides about the message first.".to_owned());
+        }
         let email = data["id"].as_str().map(EmailId::from);
         Ok(ToolResult { data, email, drafted: false })
     }
