@@ -3,6 +3,7 @@
 use model::{
     EmailId, MailboxId, Scope, ThreadId, Timestamp,
     emails::{Email, Move, ReadOptions, ThreadQuery},
+    folders::is_unsent,
     threads::{ThreadListQuery, ThreadPage, ThreadSummary, ThreadUpdate},
 };
 use serde::{Deserialize, Serialize};
@@ -217,8 +218,8 @@ pub async fn move_all(
         let mut records = records_of(tx, &mailbox, &id).await?;
         tx.audit().about("thread", &id);
         require_folder(tx, &mailbox, &target).await?;
-        // Drafts stay in their folder.
-        records.retain(|mail| !matches!(mail.folder_id.as_str(), "draft" | "scheduled"));
+        // Drafts, and what is scheduled or in review, stay in their folder.
+        records.retain(|mail| !is_unsent(&mail.folder_id));
         Ok(ThreadUpdate { updated: emails::move_to(tx, &mailbox, &records, &target.folder_id).await? })
     })
     .await

@@ -108,7 +108,8 @@ pub(crate) struct DiscardCounts {
     pub(crate) cancelled: i64,
 }
 
-/// Moves emails to Trash; those already there, and drafts, are deleted for good. Scheduled ones become drafts again.
+/// Moves emails to Trash; those already there, and drafts, are deleted for good. Scheduled ones become drafts again, and one
+/// that a person decides about is refused: it is withdrawn first.
 pub(crate) async fn discard(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -123,6 +124,9 @@ pub(crate) async fn discard(
         records.iter().cloned().partition(|mail| mail.folder_id == SystemFolder::Scheduled);
     for mail in &scheduled {
         cancellation_result(drafts::cancel_schedule(tx, mailbox, &mail.id, now).await?)?;
+    }
+    if records.iter().any(|mail| mail.folder_id == SystemFolder::Review) {
+        return Err(Error::draft_locked(DraftState::InReview));
     }
     let for_good = |mail: &&Brief| {
         permanent
