@@ -82,6 +82,7 @@ mod spans;
 mod tasks;
 mod telegram;
 mod telegram_notices;
+mod telegram_reviews;
 mod threads;
 mod trace;
 mod triage;

@@ -100,6 +100,20 @@ pub async fn find_for_change(tx: &mut Tx, id: &ReviewId) -> Result<Option<Review
     tx.one(&sql, &[id.into()]).await
 }
 
+/// The latest reviews of one message, newest first: a rejected message can be sent again.
+pub async fn list_of_email(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    most: i64,
+) -> Result<Vec<ReviewRecord>> {
+    let sql = format!(
+        "SELECT {} FROM review WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3 ORDER BY id DESC LIMIT $4",
+        ReviewRecord::COLUMNS
+    );
+    tx.all(&sql, &[mailbox.into(), email.into(), most.into()]).await
+}
+
 /// Which reviews a list shows.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewFilter {

@@ -25,9 +25,20 @@ pub struct LinkRecord {
     pub blocked_at: Option<Timestamp>,
     /// Failed attempts in a row.
     pub failures: i64,
+    /// The account or key that made the code it was linked by; `None` for older links.
+    pub created_by: Option<String>,
 }
 
-columns!(LinkRecord { mailbox_id, chat_id, chat_title, linked_at, sequence, blocked_at, failures });
+columns!(LinkRecord {
+    mailbox_id,
+    chat_id,
+    chat_title,
+    linked_at,
+    sequence,
+    blocked_at,
+    failures,
+    created_by
+});
 
 /// The link of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<LinkRecord>> {
@@ -46,17 +57,18 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<LinkRecord>
 pub async fn upsert(tx: &mut Tx, link: &LinkRecord) -> Result<()> {
     tx.run(
         "INSERT INTO telegram_link (workspace_id, mailbox_id, chat_id, chat_title, linked_at, sequence, failures,
-           claimed_until, rests_until)
-         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0)
+           claimed_until, rests_until, created_by)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0, $7)
          ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET chat_id = excluded.chat_id, chat_title = excluded.chat_title,
            linked_at = excluded.linked_at, sequence = excluded.sequence, blocked_at = NULL, failures = 0,
-           claimed_until = 0, rests_until = 0",
+           claimed_until = 0, rests_until = 0, created_by = excluded.created_by",
         &[
             (&link.mailbox_id).into(),
             link.chat_id.into(),
             (&link.chat_title).into(),
             link.linked_at.into(),
             link.sequence.into(),
+            link.created_by.as_ref().into(),
         ],
     )
     .await?;
@@ -75,26 +87,34 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(())
 }
 
-/// Stores the code of a mailbox, replacing an earlier one.
-pub async fn upsert_code(tx: &mut Tx, mailbox: &MailboxId, hash: &[u8], expires_at: Timestamp) -> Result<()> {
+/// Stores the code that an account or key made for a mailbox, replacing an earlier one.
+pub async fn upsert_code(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    hash: &[u8],
+    expires_at: Timestamp,
+    creator: &str,
+) -> Result<()> {
     tx.run(
-        "INSERT INTO telegram_code (workspace_id, mailbox_id, code_hash, expires_at) VALUES ($1, $2, $3, $4)
+        "INSERT INTO telegram_code (workspace_id, mailbox_id, code_hash, expires_at, created_by)
+         VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET code_hash = excluded.code_hash,
-           expires_at = excluded.expires_at",
-        &[mailbox.into(), hash.into(), expires_at.into()],
+           expires_at = excluded.expires_at, created_by = excluded.created_by",
+        &[mailbox.into(), hash.into(), expires_at.into(), creator.into()],
     )
     .await?;
     Ok(())
 }
 
-/// Redeems a code. `None` when it is not valid.
+/// Redeems a code: what it is for, and who made it. `None` when it is not valid.
 pub async fn redeem_code(
     tx: &mut SystemTx,
     hash: &[u8],
     now: Timestamp,
-) -> Result<Option<(WorkspaceId, MailboxId)>> {
+) -> Result<Option<(WorkspaceId, MailboxId, Option<String>)>> {
     tx.one(
-        "DELETE FROM telegram_code WHERE code_hash = $1 AND expires_at > $2 RETURNING workspace_id, mailbox_id",
+        "DELETE FROM telegram_code WHERE code_hash = $1 AND expires_at > $2
+         RETURNING workspace_id, mailbox_id, created_by",
         &[hash.into(), now.into()],
     )
     .await

@@ -1,10 +1,15 @@
 //! Telegram: a chat that is notified of a mailbox's new mail, and can reply.
 //!
 //! A chat is linked by a code that works once. From then on it gets notices (`notices.rs`), and its updates
-//! (`updates.rs`) act on the messages of those notices alone. Deleting the link's row ends all of that.
+//! (`updates.rs`) act on the messages of those notices alone. If an admin made the code, it also decides about messages in
+//! review (`decisions.rs`). Deleting the link's row ends all of that.
 
 mod bot;
+mod chat_call;
+mod decisions;
+mod notice_text;
 pub mod notices;
+mod review_notices;
 pub mod updates;
 
 use model::telegram::{TelegramCode, TelegramLink, TelegramStatus, TelegramUnlinked};
@@ -77,9 +82,10 @@ pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode>
     let code = secrets::new_token(app);
     let (hash, expires_at) = (secrets::hash(&code), call.now.plus_seconds(CODE_SECONDS));
     let url = format!("https://t.me/{name}?start={code}");
+    let creator = call.caller.actor.id().to_owned();
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
-        telegram::upsert_code(tx, &mailbox, &hash, expires_at).await?;
+        telegram::upsert_code(tx, &mailbox, &hash, expires_at, &creator).await?;
         Ok(TelegramCode { code, url, expires_at })
     })
     .await

@@ -4,6 +4,7 @@ pub mod decide;
 pub mod expiry;
 pub mod links;
 pub(crate) mod notices;
+pub(crate) mod summary;
 
 use model::{
     MailboxId, ReviewId, Role, Scope, WorkspaceId,

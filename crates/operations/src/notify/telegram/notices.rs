@@ -1,5 +1,5 @@
-//! Notifies chats of new mail, from the event log: every message once, in order, and only what the scan gate lets
-//! through.
+//! Notifies chats of new mail and of messages in review, from the event log: every message once, in order, and of what
+//! arrived only what the scan gate lets through.
 //!
 //! A worker claims a link for a bounded time. A notice and the link's new position in the log are stored together
 //! after the bot API accepted the notice, so a crash in between repeats that one notice and loses none.
@@ -11,7 +11,7 @@ use model::{
     emails::{Email, ReadOptions, ScanStatus},
     events::EventType,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::{
     Topic, Tx,
     emails::{self, EmailRecord},
@@ -20,7 +20,11 @@ use store::{
     telegram::{self, LinkRecord, NoticeRecord},
 };
 
-use super::bot::{self, RETRY_DELAY, WORKER};
+use super::{
+    bot::{self, RETRY_DELAY, WORKER},
+    notice_text::{self, MAX_LINE_CHARS, MAX_TEXT_CHARS, cut},
+    review_notices::{self, ReviewNotice},
+};
 use crate::{
     core::{
         app::App,
@@ -47,9 +51,6 @@ const IDLE_POLL: Duration = Duration::from_secs(2);
 const MAX_PAUSE_SECONDS: i64 = 300;
 /// Maximum pause that the bot API can ask for.
 const MAX_RETRY_AFTER_SECONDS: i64 = 3600;
-/// Characters of a message's text, and of its sender and subject, in a notice.
-const MAX_TEXT_CHARS: usize = 1_500;
-const MAX_LINE_CHARS: usize = 200;
 
 /// Sends notices until the task is aborted.
 pub(super) async fn work(app: &App) {
@@ -159,9 +160,34 @@ struct LinkWorker<'a> {
 }
 
 /// A message to notify of.
+enum Notice {
+    /// It arrived.
+    Email(Box<NoticeEmail>),
+    /// It waits for a decision.
+    Review(Box<ReviewNotice>),
+}
+
+/// A message that arrived.
 struct NoticeEmail {
     record: EmailRecord,
     email: Email,
+}
+
+impl Notice {
+    fn email(&self) -> &EmailId {
+        match self {
+            Self::Email(notice) => &notice.record.id,
+            Self::Review(notice) => notice.summary.email(),
+        }
+    }
+
+    /// Until when it must not be shown.
+    fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Email(notice) => notice.record.held_until.filter(|_| present::is_held(&notice.record, now)),
+            Self::Review(_) => None,
+        }
+    }
 }
 
 impl LinkWorker<'_> {
@@ -181,14 +207,12 @@ impl LinkWorker<'_> {
                     return Ok(WorkOutcome::Done);
                 }
                 let Some(notice) = self.read(head).await? else { continue };
-                if let Some(until) =
-                    notice.record.held_until.filter(|_| present::is_held(&notice.record, self.app.now()))
-                {
+                if let Some(until) = notice.held_until(self.app.now()) {
                     return Ok(WorkOutcome::Deferred { failures: 0, at: until });
                 }
                 match self.send(&notice).await {
                     Ok((id, message)) => {
-                        if !self.record(head.sequence, &notice.record.id, id, message).await? {
+                        if !self.record(head.sequence, notice.email(), id, message).await? {
                             return Ok(WorkOutcome::Gone);
                         }
                         *sent += 1;
@@ -198,7 +222,7 @@ impl LinkWorker<'_> {
                             return Ok(end);
                         }
                         // It will never be accepted: continue with the next.
-                        tracing::warn!(%fault, email = %notice.record.id, "Telegram notice refused; skipping it");
+                        tracing::warn!(%fault, email = %notice.email(), "Telegram notice refused; skipping it");
                     }
                 }
             }
@@ -213,14 +237,14 @@ impl LinkWorker<'_> {
     }
 
     fn wants(&self, head: &EventHead) -> bool {
-        matches!(head.kind, EventType::MessageReceived | EventType::MessageScanned)
-            && head.mailbox_id.as_ref() == Some(&self.link.mailbox_id)
+        let kinds = [EventType::MessageReceived, EventType::MessageScanned, review_notices::EVENT];
+        kinds.contains(&head.kind) && head.mailbox_id.as_ref() == Some(&self.link.mailbox_id)
     }
 
     /// The message of an event as it may be shown, unless it needs no notice.
-    async fn read(&self, head: &EventHead) -> Result<Option<NoticeEmail>> {
+    async fn read(&self, head: &EventHead) -> Result<Option<Notice>> {
         let key = self.app.data_key(self.workspace).await?;
-        let (sequence, kind, mailbox) = (head.sequence, head.kind, self.link.mailbox_id.clone());
+        let (app, sequence, kind, link) = (self.app.clone(), head.sequence, head.kind, self.link.clone());
         let workspace = self.workspace.clone();
         let found = self
             .app
@@ -228,21 +252,36 @@ impl LinkWorker<'_> {
             .read(self.workspace, async move |tx| {
                 let Some(record) = events::find(tx, sequence).await? else { return Ok(None) };
                 let event = crate::core::events::show(&workspace, &key, record)?;
-                let Some(id) = event.data["email_id"].as_str() else { return Ok(None) };
-                load(tx, &mailbox, &id.into(), kind).await
+                let id = |name: &str| event.data[name].as_str();
+                if kind == review_notices::EVENT {
+                    let Some(review) = id("review_id") else { return Ok(None) };
+                    let notice = ReviewNotice::find(tx, &app, &key, &link, &review.into()).await?;
+                    return Ok(notice.map(NoticeContent::Review));
+                }
+                let Some(email) = id("email_id") else { return Ok(None) };
+                let rows = load(tx, &link.mailbox_id, &email.into(), kind).await?;
+                Ok::<_, Error>(rows.map(NoticeContent::Email))
             })
             .await?;
-        let Some((mail, names, fetched)) = found else { return Ok(None) };
+        let (mail, names, fetched) = match found {
+            None => return Ok(None),
+            Some(NoticeContent::Review(notice)) => return Ok(Some(Notice::Review(Box::new(notice)))),
+            Some(NoticeContent::Email(rows)) => rows,
+        };
         let options = safe();
         let presenter = Presenter { folders: &names, options: &options };
         let email = presenter.open_and_show(self.app, self.workspace, mail.clone(), fetched).await?;
-        Ok(Some(NoticeEmail { record: mail, email }))
+        Ok(Some(Notice::Email(Box::new(NoticeEmail { record: mail, email }))))
     }
 
     /// Sends a notice; returns the id of its buttons and its number in the chat.
-    async fn send(&self, notice: &NoticeEmail) -> Result<(String, i64), BotFault> {
+    async fn send(&self, notice: &Notice) -> Result<(String, i64), BotFault> {
         let id = secrets::new_token(self.app);
-        let body = notice_body(self.link.chat_id, &self.address, &notice.email, &id);
+        let chat = self.link.chat_id;
+        let body = match notice {
+            Notice::Email(notice) => notice_body(chat, &self.address, &notice.email, &id),
+            Notice::Review(notice) => notice.body(self.app, chat, &self.address, &id),
+        };
         let answer = bot::call(self.app, "sendMessage", body, bot::REQUEST_TIMEOUT).await?;
         Ok((id, answer["message_id"].as_i64().unwrap_or_default()))
     }
@@ -318,6 +357,12 @@ fn safe() -> ReadOptions {
 
 type NoticeRows = (EmailRecord, FolderNames, Option<present::FetchedContent>);
 
+/// What the store has for a notice.
+enum NoticeContent {
+    Email(NoticeRows),
+    Review(ReviewNotice),
+}
+
 /// Finds a message that is worth a notice: still there, not deleted, and scanned.
 async fn load(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -> Result<Option<NoticeRows>> {
     let Some(mail) = emails::find(tx, mailbox, id).await? else { return Ok(None) };
@@ -334,10 +379,7 @@ async fn load(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -
     Ok(Some((mail, names, fetched)))
 }
 
-/// A notice as the bot API takes it.
-///
-/// What comes from the message is in a preformatted block: nothing in it can be tapped, neither a link nor one of the
-/// bot's commands.
+/// The notice of a message that arrived.
 fn notice_body(chat: i64, address: &str, email: &Email, id: &str) -> Value {
     let (head, quoted) = if email.content_omitted {
         let why = match email.scan_status {
@@ -354,26 +396,6 @@ fn notice_body(chat: i64, address: &str, email: &Email, id: &str) -> Value {
             format!("{}\n{}\n\n{}{more}", lines[0], lines[1], cut(body, MAX_TEXT_CHARS)),
         )
     };
-    let units = |text: &str| text.encode_utf16().count();
-    let mut entities = Vec::new();
-    if !quoted.is_empty() {
-        entities.push(json!({ "type": "pre", "offset": units(&head), "length": units(&quoted) }));
-    }
-    json!({
-        "chat_id": chat,
-        "text": format!("{head}{quoted}"),
-        "entities": entities,
-        "link_preview_options": { "is_disabled": true },
-        "reply_markup": { "inline_keyboard": [[
-            { "text": "Mark as read", "callback_data": format!("r:{id}") },
-            { "text": "Archive", "callback_data": format!("a:{id}") },
-        ]] },
-    })
-}
-
-fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let buttons = [("Mark as read", format!("r:{id}")), ("Archive", format!("a:{id}"))];
+    notice_text::notice(chat, (&head, &quoted, ""), &buttons)
 }

@@ -3,10 +3,10 @@
 //! Everything in an update was written by the person in the chat. It reaches a message only through a notice that was
 //! sent to that very chat, and only while the chat is linked.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use model::{
-    Plan, Role, WorkspaceId,
+    Role,
     audit::AuditDetails,
     drafts::NewDraft,
     emails::{EmailChange, Move},
@@ -18,20 +18,19 @@ use store::{
     audit, emails, events,
     mailboxes::{self as stored_mailboxes, MailboxName},
     telegram::{self, LinkRecord, NoticeRecord},
-    workspaces,
 };
 
-use super::bot::{self, RETRY_DELAY, WORKER};
+use super::{
+    bot::{self, RETRY_DELAY, WORKER},
+    chat_call::{call, once, request},
+    decisions,
+};
 use crate::{
     core::{
         app::App,
         audit::Author,
-        call::{Call, IdempotencyClaim},
-        caller::{Access, Caller},
         error::{Error, ErrorKind, Result},
-        operation::Operation,
         ports::BotFault,
-        request_info::RequestInfo,
         secrets,
         settings::BotUpdates,
         supervisor::isolate,
@@ -180,7 +179,8 @@ async fn handle_message(app: &App, number: i64, message: &Value) -> Result<()> {
     }
 }
 
-const HELP: &str = "This bot tells you of new mail. Reply to a notice to save your words as a draft answer: it is never sent from here. \
+const EXPIRED_NOTICE: &str = "This notice does not work any more.";
+const HELP: &str = "This bot tells you of new mail, and of messages in review. Reply to a notice to save your words as a draft answer: it is never sent from here. \
 /stop ends all notices. To link a mailbox, make a code for it in the console.";
 
 fn title(chat: &Value) -> String {
@@ -199,7 +199,7 @@ async fn link(app: &App, number: i64, chat: i64, title: &str, code: &str) -> Res
     let linked = app
         .db()
         .system_write(async move |tx| {
-            let Some((workspace, mailbox)) = telegram::redeem_code(tx, &hash, now).await? else {
+            let Some((workspace, mailbox, created_by)) = telegram::redeem_code(tx, &hash, now).await? else {
                 return Ok(None);
             };
             let tx = tx.enter(&workspace);
@@ -217,6 +217,7 @@ async fn link(app: &App, number: i64, chat: i64, title: &str, code: &str) -> Res
                 sequence,
                 blocked_at: None,
                 failures: 0,
+                created_by,
             };
             telegram::upsert(tx, &link).await?;
             audit::insert(tx, &[(&entry, AuditDetails::default().in_mailbox(&found.id))]).await?;
@@ -272,15 +273,16 @@ async fn stop(app: &App, number: i64, chat: i64, title: &str) -> Result<()> {
 async fn handle_button(app: &App, number: i64, pressed: &Value) -> Result<()> {
     let chat = pressed["message"]["chat"]["id"].as_i64().unwrap_or_default();
     let query = pressed["id"].as_str().unwrap_or_default();
-    let (what, id) = pressed["data"].as_str().and_then(|data| data.split_once(':')).unwrap_or_default();
+    let (what, rest) = pressed["data"].as_str().and_then(|data| data.split_once(':')).unwrap_or_default();
+    let (id, digest) = rest.split_once(':').unwrap_or((rest, ""));
     let wanted = id.to_owned();
     let notice = app.db().system_read(async move |tx| telegram::find_notice(tx, chat, &wanted).await).await;
     let notice: Option<NoticeRecord> = notice.map_err(Error::from)?;
     let said = match notice {
-        None => "This notice does not work any more.",
-        Some(notice) => match press(app, number, what, &notice).await {
+        None => EXPIRED_NOTICE.to_owned(),
+        Some(notice) => match press(app, number, (what, digest), &notice).await {
             Ok(said) => said,
-            Err(error) if error.kind() == ErrorKind::NotFound => "The mail is gone.",
+            Err(error) if error.kind() == ErrorKind::NotFound => "The mail is gone.".to_owned(),
             Err(error) => return Err(error),
         },
     };
@@ -291,12 +293,17 @@ async fn handle_button(app: &App, number: i64, pressed: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn press(app: &App, number: i64, what: &str, notice: &NoticeRecord) -> Result<&'static str> {
+async fn press(
+    app: &App,
+    number: i64,
+    (what, digest): (&str, &str),
+    notice: &NoticeRecord,
+) -> Result<String> {
     let mailbox = notice.mailbox_id.as_str();
     let email = notice.email_id.clone();
     match what {
         "r" => {
-            let call = call(app, &email_operations::UPDATE, number, notice).await?;
+            let call = call(app, &email_operations::UPDATE, (number, Role::Member), notice).await?;
             let change = EmailChange {
                 read: Some(true),
                 starred: None,
@@ -305,15 +312,19 @@ async fn press(app: &App, number: i64, what: &str, notice: &NoticeRecord) -> Res
                 custom_labels: None,
             };
             once(email_operations::update(app, &call, mailbox, email, change).await)?;
-            Ok("Marked as read.")
+            Ok("Marked as read.".to_owned())
         }
         "a" => {
-            let call = call(app, &email_operations::MOVE, number, notice).await?;
+            let call = call(app, &email_operations::MOVE, (number, Role::Member), notice).await?;
             let target = Move { folder_id: SystemFolder::Archive.into() };
             once(email_operations::move_one(app, &call, mailbox, email, target).await)?;
-            Ok("Archived.")
+            Ok("Archived.".to_owned())
         }
-        _ => Ok("This notice does not work any more."),
+        decisions::APPROVE | decisions::REJECT => {
+            let said = decisions::press(app, number, (what, digest), notice).await?;
+            Ok(said.unwrap_or_else(|| EXPIRED_NOTICE.to_owned()))
+        }
+        _ => Ok(EXPIRED_NOTICE.to_owned()),
     }
 }
 
@@ -324,7 +335,7 @@ async fn answer(app: &App, number: i64, chat: i64, answered: i64, text: &str) ->
         .system_read(async move |tx| telegram::find_notice_by_message(tx, chat, answered).await)
         .await;
     let Some(notice) = found? else {
-        bot::say(app, chat, "This notice does not work any more.").await;
+        bot::say(app, chat, EXPIRED_NOTICE).await;
         return Ok(());
     };
     if text.is_empty() {
@@ -332,7 +343,8 @@ async fn answer(app: &App, number: i64, chat: i64, answered: i64, text: &str) ->
         return Ok(());
     }
     let said = match save(app, number, &notice, text).await {
-        Ok(()) => "Saved as a draft. It is not sent.",
+        Ok(true) => "Saved as a draft. It is not sent.",
+        Ok(false) => "This is about a message of the mailbox itself. Use its buttons, or the console.",
         Err(error) if error.kind() == ErrorKind::NotFound => "The mail is gone.",
         Err(error) if error.kind() == ErrorKind::QuotaExceeded => "The mailbox has no room for a draft.",
         Err(error) => return Err(error),
@@ -341,8 +353,9 @@ async fn answer(app: &App, number: i64, chat: i64, answered: i64, text: &str) ->
     Ok(())
 }
 
-async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Result<()> {
-    let call = call(app, &drafts::SAVE, number, notice).await?;
+/// Saves a reply to the message of a notice. False for a notice about an own message.
+async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Result<bool> {
+    let call = call(app, &drafts::SAVE, (number, Role::Member), notice).await?;
     let (mailbox, id) = (notice.mailbox_id.clone(), notice.email_id.clone());
     let mail = app
         .read(&call, async move |tx| {
@@ -350,6 +363,9 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
             found.ok_or_else(|| Error::not_found("Email not found"))
         })
         .await?;
+    if mail.outgoing {
+        return Ok(false);
+    }
     let to = mail.reply_to.filter(|to| !to.is_empty()).unwrap_or(mail.sender_address);
     let draft = NewDraft {
         to: Some(to).filter(|to| mail::address::Address::parse(to).is_ok()).map(Recipients::Text),
@@ -363,45 +379,5 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
         draft_id: None,
         attachments: None,
     };
-    once(drafts::save(app, &call, notice.mailbox_id.as_str(), draft).await).map(|_| ())
-}
-
-/// What an update is for the audit log. Its address would be that of the chat service.
-fn request(number: i64, chat: i64) -> RequestInfo {
-    let (id, subject) = (format!("telegram-{number}"), format!("/hooks/telegram/{chat}"));
-    RequestInfo { id, subject, address: None }
-}
-
-/// A call on behalf of a chat. Its idempotency key is the update's number, so that a repeated update takes effect
-/// once.
-async fn call(app: &App, operation: &'static Operation, number: i64, notice: &NoticeRecord) -> Result<Call> {
-    let workspace: &WorkspaceId = &notice.workspace_id;
-    let mailbox = notice.mailbox_id.clone();
-    let found: Result<_, store::Error> = app
-        .db()
-        .read(workspace, async move |tx| {
-            Ok((workspaces::find(tx).await?, telegram::find(tx, &mailbox).await?))
-        })
-        .await;
-    let (found, link) = found?;
-    let plan: Plan = found.ok_or_else(|| Error::not_found("Workspace not found"))?.plan;
-    let access = Access { workspace: workspace.clone(), name: String::new(), role: Role::Member, plan };
-    let caller = Arc::new(Caller::chat(notice.chat_id, link.map(|link| link.chat_title), access.clone()));
-    let mut call = Call::new(operation, caller, access, app.now(), request(number, notice.chat_id));
-    let key = format!("telegram update {number}");
-    call.idempotency = Some(IdempotencyClaim {
-        fingerprint: secrets::hash(&key),
-        key,
-        data_key: app.data_key(workspace).await?,
-    });
-    Ok(call)
-}
-
-/// A repeated call has already taken effect.
-fn once<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == ErrorKind::AlreadyAnswered => Ok(None),
-        Err(error) => Err(error),
-    }
+    once(drafts::save(app, &call, notice.mailbox_id.as_str(), draft).await).map(|_| true)
 }
