@@ -5,6 +5,7 @@ mod answers;
 mod confirmations;
 mod policies;
 mod profiles;
+mod reviews;
 mod tools;
 
 use model::Plan;

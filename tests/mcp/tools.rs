@@ -247,7 +247,7 @@ async fn the_card_describes_the_server_as_it_is(engine: Engine) {
         let tools = desk.agent.profile(name).tools().await;
         assert_eq!(names(&profile["tools"]), names(&json!(tools)), "{name}");
     }
-    assert_eq!(card["profiles"].as_array().unwrap().len(), 3);
+    assert_eq!(card["profiles"].as_array().unwrap().len(), 4);
     for version in card["remotes"][0]["supportedProtocolVersions"].as_array().unwrap() {
         let version = version.as_str().unwrap();
         if version >= "2026" {

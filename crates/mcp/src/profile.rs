@@ -20,8 +20,10 @@ pub(crate) enum Profile {
     Assistant,
     /// Safe reads, waiting, verification and creating a mailbox.
     AgentInbox,
-    /// Every operation that an API key can call.
+    /// Every operation that an API key can call, but what people decide.
     Full,
+    /// Deciding about messages in review, with the reads that it needs: for people, not for agents.
+    People,
 }
 
 /// The operations of the default profile, each with the optional arguments that are worth their place in a context.
@@ -33,8 +35,6 @@ const ASSISTANT: &[(&str, &[&str])] = &[
     ("searchEmails", &["query", "folder", "mode", "metadata_only", "limit", "cursor"]),
     ("getEmail", &["max_body_chars"]),
     ("getEmailContext", &["cursor"]),
-    ("getThread", &["before", "max_body_chars"]),
-    ("listThreads", &["folder", "limit", "cursor"]),
     ("waitForEmail", &["from", "subject", "after", "timeout_seconds"]),
     ("getEmailVerification", &[]),
     ("getAttachment", &[]),
@@ -45,6 +45,8 @@ const ASSISTANT: &[(&str, &[&str])] = &[
     ("sendEmail", &["to", "cc", "bcc", "subject", "text", "html", "attachments"]),
     ("replyToEmail", &["text", "html", "cc", "reply_all", "attachments"]),
     ("forwardEmail", &["to", "cc", "text"]),
+    ("listReviews", &["state", "cursor"]),
+    ("withdrawReview", &["reason"]),
     ("listFolders", &[]),
     ("createFolder", &[]),
     ("listCustomLabels", &[]),
@@ -52,6 +54,32 @@ const ASSISTANT: &[(&str, &[&str])] = &[
     ("scheduleSend", &["to", "cc", "subject", "body", "thread_id", "draft_id"]),
     ("listScheduledSends", &["limit", "cursor"]),
     ("cancelScheduledSend", &[]),
+];
+
+/// Operations that the default profile had before reviews took their place: others of its tools do the same. A client that
+/// knows them can call them.
+const ASSISTANT_TAKES: [&str; 2] = ["getThread", "listThreads"];
+
+/// What people decide, and agents must not be offered: which messages leave, and what the policies say about that. The last
+/// three are in no profile.
+const DECISIONS: [&str; 5] =
+    ["approveReview", "rejectReview", "setSendPolicy", "setMailboxSendPolicy", "deleteMailboxSendPolicy"];
+
+/// The operations of the profile for people who decide.
+const PEOPLE: &[&str] = &[
+    "listReviews",
+    "getReview",
+    "approveReview",
+    "rejectReview",
+    "listMailboxes",
+    "getEmail",
+    "getEmailContext",
+    "getThread",
+    "getAttachment",
+    "searchEmails",
+    "getSendPolicy",
+    "getMailboxSendPolicy",
+    "checkSendPolicy",
 ];
 
 /// The operations of the narrow profile. Those that show messages without a scan gate, such as the list of threads,
@@ -83,7 +111,7 @@ const HIDDEN_ARGUMENTS: [&str; 1] = ["settings"];
 
 impl Profile {
     /// All of them, the default first.
-    pub(crate) const ALL: [Self; 3] = [Self::Assistant, Self::AgentInbox, Self::Full];
+    pub(crate) const ALL: [Self; 4] = [Self::Assistant, Self::AgentInbox, Self::Full, Self::People];
 
     /// The name that `?profile=` takes.
     pub(crate) const fn name(self) -> &'static str {
@@ -91,6 +119,7 @@ impl Profile {
             Self::Assistant => "assistant",
             Self::AgentInbox => "agent-inbox",
             Self::Full => "full",
+            Self::People => "people",
         }
     }
 
@@ -103,7 +132,8 @@ impl Profile {
             Self::AgentInbox => {
                 "For agents that read strangers' mail: safe reads, waiting, codes and creating mailboxes; clean mail as plain text only."
             }
-            Self::Full => "Every operation that an API key can call.",
+            Self::Full => "Every operation that an API key can call, but deciding about messages in review.",
+            Self::People => "For people who decide about messages in review. Not for agents.",
         }
     }
 
@@ -116,8 +146,8 @@ impl Profile {
                     .with_fix("The only parameter of /mcp is `profile`."));
             }
             let Some(named) = Self::ALL.into_iter().find(|one| one.name() == value) else {
-                let [first, second, last] = Self::ALL.map(Self::name);
-                let fix = format!("The profiles are {first} (the default), {second} and {last}.");
+                let [first, second, third, last] = Self::ALL.map(Self::name);
+                let fix = format!("The profiles are {first} (the default), {second}, {third} and {last}.");
                 return Err(Error::invalid("profile", format!("there is no profile {value:?}")).with_fix(fix));
             };
             profile = named;
@@ -127,29 +157,37 @@ impl Profile {
 
     /// Its tools.
     pub(crate) fn tools(self) -> &'static Tools {
-        static FULL: LazyLock<Tools> = LazyLock::new(|| Tools::new(tools::all().to_vec()));
+        static FULL: LazyLock<Tools> = LazyLock::new(|| {
+            let offered = tools::all().iter().filter(|tool| !DECISIONS.contains(&tool.operation.id));
+            Tools::new(offered.cloned().collect())
+        });
         static ASSISTANT_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
-            let chosen = ASSISTANT.iter().filter_map(|(id, arguments)| {
-                let tool = tools::all().iter().find(|tool| tool.operation.id == *id)?;
-                Some(with_arguments(tool, arguments))
-            });
-            Tools::new(chosen.collect())
+            let chosen = ASSISTANT
+                .iter()
+                .filter_map(|(id, arguments)| Some(with_arguments(tools::of_operation(id)?, arguments)));
+            let taken = ASSISTANT_TAKES.iter().filter_map(|id| tools::of_operation(id)).cloned();
+            Tools::new(chosen.collect()).taking(taken)
         });
         static AGENT_INBOX_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
             let chosen = tools::all().iter().filter(|tool| AGENT_INBOX.contains(&tool.operation.id));
             Tools::new(chosen.map(narrowed).collect())
         });
+        static PEOPLE_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
+            let chosen = PEOPLE.iter().filter_map(|id| tools::of_operation(id)).cloned();
+            Tools::new(chosen.collect())
+        });
         match self {
             Self::Assistant => &ASSISTANT_TOOLS,
             Self::AgentInbox => &AGENT_INBOX_TOOLS,
             Self::Full => &FULL,
+            Self::People => &PEOPLE_TOOLS,
         }
     }
 
     /// The size limits of a result.
     pub(crate) const fn budget(self) -> Budget {
         match self {
-            Self::Assistant | Self::Full => Budget { body: None, result: 400_000 },
+            Self::Assistant | Self::Full | Self::People => Budget { body: None, result: 400_000 },
             Self::AgentInbox => Budget { body: Some(12_000), result: 128_000 },
         }
     }
@@ -233,6 +271,12 @@ impl Tools {
         Self { tools: tools.into_iter().map(|tool| (tool.name().to_owned(), tool)).collect(), declarations }
     }
 
+    /// The same, with tools that can be called though they are not declared.
+    fn taking(mut self, tools: impl Iterator<Item = Tool>) -> Self {
+        self.tools.extend(tools.map(|tool| (tool.name().to_owned(), tool)));
+        self
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.get(name)
     }
@@ -259,11 +303,28 @@ mod tests {
     fn the_profiles_keep_their_bounds() {
         let sizes = Profile::ALL.map(|profile| (profile.tools().declarations.len(), tokens(profile)));
         println!("tools and tokens: {sizes:?}");
-        let [assistant, narrow, full] = sizes;
+        let [assistant, narrow, full, people] = sizes;
         assert_eq!(assistant.0, ASSISTANT.len(), "every operation exists");
         assert!(assistant.0 <= 25 && assistant.1 <= 6_000, "assistant: {assistant:?}");
         assert!(narrow.1 <= 6_000, "agent-inbox: {narrow:?}");
         assert!(full.1 <= 20_000, "full: {full:?}");
+        assert_eq!(people.0, PEOPLE.len(), "every operation exists");
+        assert!(people.1 <= 6_000, "people: {people:?}");
+    }
+
+    /// rules: REVIEW-20
+    #[test]
+    fn only_the_profile_for_people_decides() {
+        for profile in Profile::ALL {
+            let offered = DECISIONS.iter().filter(|id| profile.tools().find(&tools::name(id)).is_some());
+            let offered: Vec<_> = offered.copied().collect();
+            let expected: &[&str] =
+                if profile == Profile::People { &["approveReview", "rejectReview"] } else { &[] };
+            assert_eq!(offered, expected, "{}", profile.name());
+        }
+        for id in DECISIONS {
+            assert!(tools::of_operation(id).is_some(), "{id}");
+        }
     }
 
     /// Every argument that is declared exists, and nothing that a write needs is left out.

@@ -101,6 +101,11 @@ pub(crate) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
+/// The tool of an operation.
+pub(crate) fn of_operation(id: &str) -> Option<&'static Tool> {
+    all().iter().find(|tool| tool.operation.id == id)
+}
+
 /// Operations with an endless response are not tools; those of the console's session cannot be called with a key.
 fn make(document: &Value) -> Vec<Tool> {
     let operations: HashMap<&str, &'static Operation> =
