@@ -67,6 +67,7 @@ pub fn audited() -> Vec<&'static str> {
         accounts::CHANGE_PASSWORD,
         accounts::RESET_PASSWORD,
         reviews::expiry::EXPIRE_REVIEW,
+        reviews::watching::WATCH.id,
         domains::CHECK_DOMAIN,
         domains::keys::ROTATE_DKIM,
         telegram::LINK_CHAT,

@@ -5,6 +5,7 @@ pub mod expiry;
 pub mod links;
 pub(crate) mod notices;
 pub(crate) mod summary;
+pub mod watching;
 
 use model::{
     MailboxId, ReviewId, Role, Scope, WorkspaceId,
