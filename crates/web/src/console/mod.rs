@@ -37,6 +37,7 @@ mod mailboxes;
 mod members;
 mod message_badges;
 mod message_form;
+mod message_html;
 mod message_part;
 mod message_source;
 mod operator;

@@ -6,15 +6,10 @@ use askama::Template;
 use axum::{
     Router,
     extract::{Path, RawQuery},
-    http::{HeaderValue, header},
-    response::{IntoResponse, Response},
+    response::Response,
     routing::get,
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mail::{
-    display::{self, ImageSources, SanitizedHtml},
-    html::escape,
-};
+use mail::html::escape;
 use model::{
     EmailId,
     emails::{BodyFormat, Email, EmailQuery, ScanStatus},
@@ -28,12 +23,13 @@ use super::{
     fields::{Fields, input},
     links::encoded,
     message_badges::{Badge, badges, capital, threats},
+    message_html::{frame_height, framed, pictures, sanitise},
     message_part,
     text::{initial, people, person, plain},
     time::{When, Zone, size},
     visit::Visit,
 };
-use crate::{State, reply};
+use crate::State;
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
@@ -45,9 +41,6 @@ pub(super) fn routes() -> Router<State> {
 
 /// Messages of a conversation that are expanded at first.
 const MAX_OPEN_MESSAGES: usize = 8;
-/// Bytes of a message's own pictures that are shown in its text.
-const MAX_PICTURE_BYTES: usize = 6 << 20;
-
 /// An attachment.
 pub(super) struct FileRow {
     url: String,
@@ -222,25 +215,9 @@ async fn body_view(mail: &Email, base: &str, with_images: bool) -> Result<BodyVi
         return Ok(BodyView::Plain(plain(&body)));
     }
     let sanitised = sanitise(body, HashMap::new(), with_images).await?;
-    let height = match sanitised.lines {
-        0..=3 => "h1",
-        4..=7 => "h2",
-        8..=12 => "h3",
-        13..=20 => "h4",
-        21..=32 => "h5",
-        _ => "h6",
-    };
+    let height = frame_height(sanitised.lines);
     let url = if with_images { format!("{base}/frame?images=1") } else { format!("{base}/frame") };
     Ok(BodyView::Frame { url, height, blocked: sanitised.blocked_images, with_images })
-}
-
-/// HTML sanitised for display, on a blocking thread.
-async fn sanitise(body: String, parts: HashMap<String, String>, remote: bool) -> Result<SanitizedHtml> {
-    let work = move || {
-        let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
-        display::sanitize(&body, &ImageSources { remote, inline: &inline })
-    };
-    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }
 
 #[derive(Template)]
@@ -279,7 +256,8 @@ async fn frame(
             let images = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("images");
             let mail = read(&visit, &mailbox, email.into(), false).await?;
             let body = mail.body.clone().unwrap_or_default();
-            let parts = pictures(&visit, &mailbox, &mail, &body).await?;
+            let call = visit.call(&attachments::GET_OF_EMAIL)?;
+            let parts = pictures(visit.app(), &call, &mailbox, &mail, &body).await?;
             let sanitised = match mail.body_format {
                 Some(BodyFormat::Html) => sanitise(body, parts, images).await?.html,
                 _ => format!("<pre>{}</pre>", escape(&body)),
@@ -287,54 +265,6 @@ async fn frame(
             Ok(framed(&sanitised, images))
         })
         .await
-}
-
-/// An inert document: no scripts, no forms, and no loads except the pictures asked for.
-fn framed(body: &str, images: bool) -> Response {
-    const STYLE: &str = "html{color-scheme:light}body{margin:16px;font:14.5px/1.55 system-ui,-apple-system,\"Segoe UI\",\
-        Roboto,Arial,sans-serif;color:#1b2422;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}\
-        a{color:#0f6b62}pre{white-space:pre-wrap}blockquote{margin:8px 0;padding-left:12px;border-left:3px solid #ccd3d0}\
-        table{max-width:100%}@media(max-width:620px){table{width:100%!important}}";
-    let text = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Message</title>\
-         <style>{STYLE}</style></head><body>{body}</body></html>"
-    );
-    let sources = if images { "data: https: http:" } else { "data:" };
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; img-src {sources}; form-action 'none'; base-uri 'none'; \
-         frame-ancestors 'self'; sandbox allow-popups allow-popups-to-escape-sandbox"
-    );
-    let mut response = ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response();
-    let headers = response.headers_mut();
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
-    response
-}
-
-/// The pictures that a message contains and refers to, as `data:` URLs by content id.
-async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Result<HashMap<String, String>> {
-    let mut found = HashMap::new();
-    if mail.scan_status == Some(ScanStatus::Flagged) || !body.to_ascii_lowercase().contains("cid:") {
-        return Ok(found);
-    }
-    let mut left = MAX_PICTURE_BYTES;
-    for file in mail.attachments.as_deref().unwrap_or_default().iter().take(50) {
-        let Some(id) = file.content_id.as_deref() else { continue };
-        let bytes = usize::try_from(file.size).unwrap_or(usize::MAX);
-        if bytes > left || found.contains_key(id.trim_matches(['<', '>'])) {
-            continue;
-        }
-        let call = visit.call(&attachments::GET_OF_EMAIL)?;
-        let email = Some(mail.id.clone());
-        let file = attachments::get(visit.app(), &call, mailbox, email, file.id.clone()).await?;
-        let Some(kind) = reply::image_type(&file.bytes) else { continue };
-        left = left.saturating_sub(file.bytes.len());
-        let data = format!("data:{kind};base64,{}", STANDARD.encode(&file.bytes));
-        found.insert(id.trim_matches(['<', '>']).to_owned(), data);
-    }
-    Ok(found)
 }
 
 #[derive(Template)]
