@@ -30,24 +30,32 @@ function reading() {
 function act(action) {
   const open = reading();
   const form = open?.querySelector(`form [name=action][value="${action}"]`);
-  const picked = document.querySelectorAll(".threads input[name=thread]:checked").length > 0;
+  const picked = document.querySelectorAll(".threads .pick input:checked").length > 0;
   const cursor = document.querySelector(".threads > li.cursor");
   if (form && !picked && (!cursor || cursor.classList.contains("open"))) {
     form.click();
     return;
   }
-  if (!picked && cursor) cursor.querySelector("input[name=thread]").checked = true;
+  if (!picked && cursor) cursor.querySelector(".pick input").checked = true;
   document.querySelector(`#picked [name=action][value="${action}"]`)?.click();
 }
 
 function go(key) {
   const mailbox = document.body.dataset.mailbox || document.body.dataset.writing;
   const folders = { i: "inbox", s: "sent", d: "draft", a: "archive", t: "trash" };
-  const pages = { o: "/console", k: "/console/keys", n: "/console/knowledge" };
+  const pages = { o: "/console", k: "/console/keys", n: "/console/knowledge", v: "/console/reviews" };
   const inside = { m: "agent", r: "triage" };
   if (pages[key]) location.href = pages[key];
   else if (inside[key] && mailbox) location.href = `/console/m/${mailbox}/${inside[key]}`;
   else if (folders[key] && mailbox) location.href = `/console/m/${mailbox}/f/${folders[key]}`;
+}
+
+/** Presses the button that a page of its own kind has for a key: of the selected rows, or of what is open. */
+function pressOwn(key) {
+  if (!document.querySelector("[data-own-keys]") || !"aer".includes(key)) return false;
+  const picked = document.querySelector(".threads .pick input:checked");
+  document.querySelector(`${picked ? "#picked" : "[data-reader]"} [data-key="${key}"]`)?.click();
+  return true;
 }
 
 function press(event) {
@@ -58,12 +66,13 @@ function press(event) {
     go(key);
     return true;
   }
+  if (pressOwn(key)) return true;
   switch (key) {
     case "j": moveTo(current() + 1); return true;
     case "k": moveTo(current() - 1); return true;
     case "o": document.querySelector(".threads > li.cursor a.thread")?.click(); return true;
     case "x": {
-      const box = document.querySelector(".threads > li.cursor input[name=thread]");
+      const box = document.querySelector(".threads > li.cursor .pick input");
       if (box) { box.checked = !box.checked; updatePicked(); }
       return true;
     }
@@ -101,20 +110,21 @@ document.addEventListener("keydown", (event) => {
   if (press(event)) event.preventDefault();
 });
 
-/** The question before deleting says how many conversations are selected. */
+/** The question before something is done with what is selected says how many there are. */
 function updatePicked() {
-  const count = document.querySelectorAll(".threads input[name=thread]:checked").length;
-  const button = document.querySelector("#picked [value=delete]");
-  if (!button) return;
-  button.dataset.confirm = count === 1 ? "Delete this conversation?" : `Delete ${count} conversations?`;
-  button.dataset.confirmButton = count === 1 ? "Delete conversation" : "Delete conversations";
+  const count = document.querySelectorAll(".threads .pick input:checked").length;
+  for (const button of document.querySelectorAll("#picked [data-verb]")) {
+    const { verb, noun } = button.dataset;
+    button.dataset.confirm = count === 1 ? `${verb} this ${noun}?` : `${verb} ${count} ${noun}s?`;
+    button.dataset.confirmButton = `${verb} ${noun}${count === 1 ? "" : "s"}`;
+  }
 }
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all]")) {
-    for (const box of document.querySelectorAll(".threads input[name=thread]:not(:disabled)")) box.checked = event.target.checked;
+    for (const box of document.querySelectorAll(".threads .pick input:not(:disabled)")) box.checked = event.target.checked;
   }
-  if (event.target.matches("[data-pick-all], .threads input[name=thread]")) updatePicked();
+  if (event.target.matches("[data-pick-all], .threads .pick input")) updatePicked();
 });
 
 /** Closes the reader and returns to the list, on the row of a conversation. */
@@ -141,7 +151,7 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
     focus: focus?.dataset.thread,
     place: rows().indexOf(focus),
     cursor: document.querySelector(".threads > li.cursor")?.dataset.thread,
-    picked: [...document.querySelectorAll(".threads input[name=thread]:checked")].map((box) => box.value),
+    picked: [...document.querySelectorAll(".threads .pick input:checked")].map((box) => box.closest("li").dataset.thread),
   };
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
@@ -150,7 +160,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
       const { thread } = row.dataset;
       if (thread === kept.focus) row.querySelector("a.thread").focus({ preventScroll: true });
       row.classList.toggle("cursor", thread === kept.cursor);
-      const box = row.querySelector("input[name=thread]");
+      const box = row.querySelector(".pick input");
       if (kept.picked.includes(thread)) box.checked = true;
     }
     // What had the focus has left the list: its neighbour takes over.
@@ -173,7 +183,7 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
     button.setAttribute("aria-pressed", String(on));
   }
   if (button.closest("#picked")) {
-    for (const box of document.querySelectorAll(".threads input[name=thread]:checked, [data-pick-all]")) box.checked = false;
+    for (const box of document.querySelectorAll(".threads .pick input:checked, [data-pick-all]")) box.checked = false;
   }
   // The event comes once more when the form is gone.
   if (reading() && button.closest("[data-reader-act]") && button.matches("[data-leaves]")) {

@@ -185,6 +185,11 @@ if (flash) {
   flash.remove();
 }
 
+// What opens to be filled in takes the focus.
+document.addEventListener("toggle", (event) => {
+  if (event.target.open) event.target.querySelector(":scope > form [data-focus]")?.focus();
+}, true);
+
 // Groups of the navigation stay as they were left; a cookie, so that the next page comes that way.
 document.addEventListener("toggle", (event) => {
   const group = event.target.dataset?.group;

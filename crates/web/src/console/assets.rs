@@ -23,6 +23,7 @@ const STYLES: &str = concat!(
     include_str!("../../assets/pages.css"),
     include_str!("../../assets/mail.css"),
     include_str!("../../assets/compose.css"),
+    include_str!("../../assets/reviews.css"),
 );
 
 /// The files; imported ones come before those that import them.

@@ -137,7 +137,7 @@ async fn switch(visit: Visit, request: Request) -> Response {
 }
 
 #[derive(Template)]
-#[template(path = "console/side.html")]
+#[template(path = "console/side_part.html")]
 struct SidebarPart {
     shell: Shell,
 }

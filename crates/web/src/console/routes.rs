@@ -13,7 +13,8 @@ use operations::Error;
 use super::{
     agent, assets, audit, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge,
     live, mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader,
-    scheduled, session_api, settings, telegram, test_message, triage, undo_send, usage, webhooks,
+    review_decisions, review_link, reviews, scheduled, session_api, settings, telegram,
+    test_message, triage, undo_send, usage, webhooks,
 };
 use crate::{State, request::client_address};
 
@@ -35,6 +36,9 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(compose::routes())
         .merge(undo_send::routes())
         .merge(scheduled::routes())
+        .merge(reviews::routes())
+        .merge(review_decisions::routes())
+        .merge(review_link::routes())
         .merge(agent::routes())
         .merge(triage::routes())
         .merge(telegram::routes())

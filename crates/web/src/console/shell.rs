@@ -1,7 +1,7 @@
 //! The frame of a page for a logged-in person: the account, its workspaces, the sidebar.
 
 use model::{Role, events::EventType, mailboxes::ListedMailbox, sending::OutboundMode};
-use operations::{App, Result, assistant, mailboxes, telegram};
+use operations::{App, Result, assistant, mailboxes, reviews, telegram};
 
 use super::{
     flash::{self, Flash},
@@ -79,6 +79,8 @@ pub(super) struct Shell {
     pub(super) labels: Vec<SideFolder>,
     pub(super) flash: Option<Flash>,
     pub(super) admin: bool,
+    /// How many messages an admin is to decide about.
+    pub(super) reviews: i64,
     /// Whether the person may create mailboxes.
     pub(super) makes_mailboxes: bool,
     pub(super) operator: bool,
@@ -122,6 +124,11 @@ impl Visit {
             labels: Vec::new(),
             flash: flash::read(&self.headers),
             admin: role == Role::Admin,
+            reviews: if role == Role::Admin {
+                reviews::count_pending(self.app(), &self.call(&reviews::LIST)?).await?
+            } else {
+                0
+            },
             makes_mailboxes: self.may(&mailboxes::CREATE),
             operator: self.is_operator(),
             pages: OptionalPages::of(self.app()),

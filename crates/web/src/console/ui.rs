@@ -48,6 +48,12 @@ pub(super) fn icon(name: &str) -> &'static str {
         "shield-ok" => {
             r#"<path d="M10 3 16 5v5c0 4-3 6-6 7-3-1-6-3-6-7V5z"/><path d="m7.500 10 2 2 3.500-4"/>"#
         }
+        "review" => {
+            r#"<path d="M3 4.500h14v7M3 4.500V15h6"/><path d="m3 5.500 7 5 7-5"/><path d="m11.500 14.500 2 2 4-4"/>"#
+        }
+        "policy" => {
+            r#"<path d="M3.500 5.500h13M3.500 10h13M3.500 14.500h13"/><circle cx="7" cy="5.500" r="1.700"/><circle cx="13" cy="10" r="1.700"/><circle cx="8.500" cy="14.500" r="1.700"/>"#
+        }
         "copy" => r#"<path d="M7.500 7.500H16V16H7.500z"/><path d="M12.500 7.500V4H4v8.500h3.500"/>"#,
         "search" => r#"<circle cx="8.800" cy="8.800" r="5"/><path d="m12.500 12.500 4 4"/>"#,
         "reply" => r#"<path d="M8 5 3.500 9.500 8 14"/><path d="M3.500 9.500H12c3 0 4.500 2 4.500 5.500"/>"#,

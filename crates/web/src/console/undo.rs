@@ -33,7 +33,8 @@ impl Undo {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (action, data) = text.split_once('!')?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:|%~".contains(c);
-        let is_undo = action.starts_with("/console/m/") && action.ends_with("/undo");
+        let is_known = action.starts_with("/console/m/") || action.starts_with("/console/reviews/");
+        let is_undo = is_known && action.ends_with("/undo");
         let is_safe = is_undo && safe_next(action) == action && data.chars().all(is_plain);
         (is_safe && text.len() <= MAX_DATA_BYTES)
             .then(|| Self { action: action.to_owned(), data: data.to_owned() })
