@@ -13,7 +13,7 @@ use model::{
     labels::NewLabel,
     mailboxes::{MailboxChange, MailboxSettings, NewMailbox},
 };
-use operations::{Error, Result, domains, folders, labels, mailboxes};
+use operations::{Error, Result, domains, folders, labels, mailboxes, send_policies};
 use serde_json::{Value, json};
 
 use super::{
@@ -146,6 +146,7 @@ struct SettingsPage {
     labels: Vec<Item>,
     may_change: bool,
     may_delete: bool,
+    has_policy: bool,
     forms: Forms,
 }
 
@@ -183,6 +184,8 @@ async fn show_settings(visit: &Visit, mailbox: &str, forms: Forms) -> Result<Res
     #[expect(clippy::cast_possible_truncation, reason = "a size to be read by people")]
     let stored = (storage.storage_gb * 1e9) as i64;
     let settings = found.settings;
+    let call = visit.call(&send_policies::GET_OF_MAILBOX)?;
+    let has_policy = send_policies::has_own(app, &call, mailbox).await?;
     html(&SettingsPage {
         id: found.id.as_str().to_owned(),
         name: found.name,
@@ -196,6 +199,7 @@ async fn show_settings(visit: &Visit, mailbox: &str, forms: Forms) -> Result<Res
         labels: labels.collect(),
         may_change: visit.may(&mailboxes::UPDATE),
         may_delete: visit.may(&mailboxes::DELETE),
+        has_policy,
         settings,
         forms,
         shell,

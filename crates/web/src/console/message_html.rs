@@ -17,7 +17,11 @@ use crate::reply;
 const MAX_PICTURE_BYTES: usize = 6 << 20;
 
 /// HTML sanitised for display, on a blocking thread.
-pub(super) async fn sanitise(body: String, parts: HashMap<String, String>, remote: bool) -> Result<SanitizedHtml> {
+pub(super) async fn sanitise(
+    body: String,
+    parts: HashMap<String, String>,
+    remote: bool,
+) -> Result<SanitizedHtml> {
     let work = move || {
         let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
         display::sanitize(&body, &ImageSources { remote, inline: &inline })

@@ -53,6 +53,8 @@ mod reviews;
 mod rewrite;
 mod routes;
 mod scheduled;
+mod send_policy;
+mod send_policy_form;
 mod session_api;
 mod settings;
 mod shell;

@@ -13,7 +13,7 @@ use operations::Error;
 use super::{
     agent, assets, audit, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge,
     live, mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader,
-    review_decisions, review_link, reviews, scheduled, session_api, settings, telegram,
+    review_decisions, review_link, reviews, scheduled, send_policy, session_api, settings, telegram,
     test_message, triage, undo_send, usage, webhooks,
 };
 use crate::{State, request::client_address};
@@ -51,6 +51,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(audit::routes())
         .merge(usage::routes())
         .merge(settings::routes())
+        .merge(send_policy::routes())
         .merge(operator::routes())
         .route("/console/{*unknown}", any(unknown))
         .layer(from_fn(page::finish))
