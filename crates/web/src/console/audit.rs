@@ -176,6 +176,12 @@ fn shown(value: &Value) -> String {
         Value::Array(items) if items.iter().all(Value::is_string) => {
             items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }
+        Value::Object(fields) => {
+            let filled = fields.iter().map(|(name, value)| (name.replace('_', " "), shown(value)));
+            let parts =
+                filled.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}: {value}"));
+            parts.collect::<Vec<_>>().join("; ")
+        }
         other => other.to_string(),
     }
 }
@@ -222,6 +228,7 @@ mod tests {
             (json!(["a", "b"]), "a, b"),
             (json!([1]), "[1]"),
             (json!(7), "7"),
+            (json!({ "allow": ["a", "b"], "per_day": 7, "per_hour": null }), "allow: a, b; per day: 7"),
         ] {
             assert_eq!(shown(&value), words);
         }

@@ -8,7 +8,7 @@ use axum::{
     routing::{get, post},
 };
 use mail::safe_text::SafeText;
-use model::sending::MAX_FILES_BYTES;
+use model::sending::{MAX_FILES_BYTES, SendStatus, SentMail};
 use operations::{Result, drafts, scheduled_sends, sending};
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ use crate::{State, error};
 /// The largest form with attachments: a message's limit, in base64 for images in the text.
 const MAX_FORM_BYTES: usize = MAX_FILES_BYTES * 3 / 2 + (4 << 20);
 
+const ON_ITS_WAY: &str = "Your message is on its way.";
+
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/console/m/{mailbox}/compose", get(show).post(submit))
@@ -44,6 +46,10 @@ async fn show(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
         .answer(async {
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let mut message = begin(&visit, &mailbox, &fields).await?;
+            if message.in_review {
+                let list = format!("/console/m/{}/f/review", encoded(&mailbox));
+                return Ok(page::go_to(&visit.headers, &list));
+            }
             let target = visit.headers.get("hx-target").and_then(|id| id.to_str().ok());
             if page::is_partial(&visit.headers) && target == Some("reply-form") {
                 message.back = open_page(&visit);
@@ -122,7 +128,7 @@ async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<Outcome> {
             Ok((format!("{base}/scheduled"), said).into())
         }
         _ => {
-            let undo = send_undoably(visit, mailbox, form).await?;
+            let (said, undo) = send_undoably(visit, mailbox, form).await?;
             let back = match form.fields.given("thread_id") {
                 _ if form.fields.given("back").is_some() => safe_next(form.fields.get("back")).to_owned(),
                 Some(thread) if form.fields.get("mode") == "reply" => {
@@ -130,24 +136,36 @@ async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<Outcome> {
                 }
                 _ => format!("{base}/f/inbox"),
             };
-            Ok(Outcome { target: back, said: "Your message is on its way.".to_owned(), undo })
+            Ok(Outcome { target: back, said, undo })
         }
     }
 }
 
-/// Sends a message in a few seconds, so that this can be undone; at once where that is not possible.
-async fn send_undoably(visit: &Visit, mailbox: &str, form: &Form) -> Result<Option<Undo>> {
+/// Sends a message in a few seconds, so that this can be undone; at once where that is not possible, or where the send
+/// policy does not simply let it leave, so that the person is told at once.
+async fn send_undoably(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, Option<Undo>)> {
     let message = draft_json(visit, mailbox, form).await?;
-    match undo_send::delay_seconds(visit, &message) {
-        Some(seconds) => {
-            let of = forwarded_email(&form.fields);
-            undo_send::schedule(visit, mailbox, message, of, seconds).await.map(Some)
-        }
-        None => send(visit, mailbox, form).await.map(|()| None),
+    if let Some(seconds) = undo_send::delay_seconds(visit, &message)
+        && undo_send::would_leave(visit, mailbox, &message).await?
+    {
+        let of = forwarded_email(&form.fields);
+        let undo = undo_send::schedule(visit, mailbox, message, of, seconds).await?;
+        return Ok((ON_ITS_WAY.to_owned(), Some(undo)));
     }
+    let sent = send(visit, mailbox, form).await?;
+    let said = match (sent.status, sent.scheduled_send_at) {
+        (SendStatus::InReview, _) => {
+            "Your message is in review. A person decides whether it is sent.".to_owned()
+        }
+        (SendStatus::Scheduled, Some(at)) => {
+            format!("These are quiet hours. Your message leaves {}.", visit.zone().await?.when(at).full)
+        }
+        _ => ON_ITS_WAY.to_owned(),
+    };
+    Ok((said, None))
 }
 
-async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
+async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<SentMail> {
     let fields = &form.fields;
     let is_forward = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
     let parts = if is_forward { parts(form) } else { draft_parts(visit, mailbox, form).await? };
@@ -167,20 +185,19 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
                     json!(forwarded_attachments(visit, mailbox, source, parts.files).await?);
             }
             let call = visit.call(&sending::FORWARD)?;
-            sending::forward(app, &call, mailbox, source.into(), input(&mail)?, false).await?;
+            sending::forward(app, &call, mailbox, source.into(), input(&mail)?, false).await
         }
         ("reply", None) => {
             mail["attachments"] = json!(parts.files);
             let call = visit.call(&sending::REPLY)?;
-            sending::reply(app, &call, mailbox, source.into(), input(&mail)?, false).await?;
+            sending::reply(app, &call, mailbox, source.into(), input(&mail)?, false).await
         }
         (_, draft) => {
             mail["attachments"] = json!(parts.files);
             mail["source_draft_id"] = json!(draft);
-            sending::send(app, &visit.call(&sending::SEND)?, mailbox, input(&mail)?, false).await?;
+            sending::send(app, &visit.call(&sending::SEND)?, mailbox, input(&mail)?, false).await
         }
     }
-    Ok(())
 }
 
 /// The attachments of a forwarded email, and new ones.

@@ -11,6 +11,7 @@ use mail::{
 };
 use model::{
     EmailId,
+    drafts::DraftState,
     emails::{Attachment, BodyFormat, Email, EmailQuery},
 };
 use operations::{Result, attachments, drafts, emails};
@@ -54,7 +55,7 @@ pub(super) async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Resu
 
 /// The message that a reply answers: the newest received one, else the newest own one that was sent.
 pub(super) fn answered_email(emails: &[Email]) -> Option<&Email> {
-    let is_unsent = |mail: &&Email| matches!(mail.folder_id.as_str(), "draft" | "scheduled");
+    let is_unsent = |mail: &&Email| matches!(mail.folder_id.as_str(), "draft" | "scheduled" | "review");
     let is_own = |mail: &&Email| mail.delivery_status.is_some() || mail.folder_id.as_str() == "sent";
     let sent_or_received = || emails.iter().rev().filter(|mail| !is_unsent(mail));
     sent_or_received().find(|mail| !is_own(mail)).or_else(|| sent_or_received().next())
@@ -163,6 +164,7 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMe
         text,
         files,
         below: is_forward,
+        in_review: draft.status == DraftState::InReview,
         drafted_by,
         ..ComposedMessage::default()
     })

@@ -10,6 +10,7 @@ use operations::{Error, Result, assistant, drafts, mailboxes};
 use super::{
     attachment_reminder,
     page::{explain, html},
+    review_words::reason_sentence,
     shell::Shell,
     sidebar::fill_sidebar,
     time::Zone,
@@ -43,6 +44,8 @@ pub(super) struct ComposedMessage {
     pub(super) at: String,
     /// Where to go after it was sent; empty for the usual page.
     pub(super) back: String,
+    /// Whether it is a draft that a person decides about, so that it cannot be changed here.
+    pub(super) in_review: bool,
     /// The triager that wrote the draft, if a person has to approve it.
     pub(super) drafted_by: Option<String>,
 }
@@ -87,6 +90,7 @@ impl FieldErrors {
                 field.push(' ');
             }
             let message = match (name, detail.message.as_str()) {
+                (_, code) if reason_sentence(code).is_some() => reason_sentence(code).unwrap_or(code),
                 ("text" | "html" | "body", text) if text.ends_with("is required") => "write something first",
                 (_, message) => message.trim_end_matches('.'),
             };

@@ -50,9 +50,16 @@ async fn show(visit: Visit) -> Response {
                         sequence: event.sequence,
                         kind: event.kind.as_str(),
                         mark: match event.kind {
-                            EventType::MessageBounced | EventType::MessageComplained => "bad",
-                            EventType::MessageDeferred | EventType::MessageHeld => "warn",
+                            EventType::MessageBounced
+                            | EventType::MessageComplained
+                            | EventType::ScheduleFailed
+                            | EventType::ReviewRejected => "bad",
+                            EventType::MessageDeferred
+                            | EventType::MessageHeld
+                            | EventType::ReviewRequested
+                            | EventType::ReviewExpired => "warn",
                             EventType::MessageReceived => "info",
+                            EventType::ReviewApproved => "ok",
                             _ => "",
                         },
                         at: shell.zone.when(event.occurred_at),

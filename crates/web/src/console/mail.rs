@@ -224,7 +224,8 @@ impl RowMaker<'_> {
     fn of_email(&self, email: Email) -> Row {
         let thread = email.thread_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default();
         let folder = email.folder_id.as_str();
-        let outgoing = matches!(folder, "sent" | "draft" | "scheduled") || email.delivery_status.is_some();
+        let outgoing =
+            matches!(folder, "sent" | "draft" | "scheduled" | "review") || email.delivery_status.is_some();
         let place = encoded(self.mailbox);
         let (url, inside) = match folder {
             "draft" => (format!("/console/m/{place}/compose?draft={}", email.id), false),

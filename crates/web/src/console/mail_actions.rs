@@ -92,7 +92,7 @@ impl Chosen {
     fn is_here(&self, email: &Email) -> bool {
         let at = email.folder_id.as_str();
         match self.folder.as_str() {
-            "" => !matches!(at, "sent" | "draft" | "scheduled"),
+            "" => !matches!(at, "sent" | "draft" | "scheduled" | "review"),
             folder => at == folder,
         }
     }

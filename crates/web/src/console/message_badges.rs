@@ -19,7 +19,7 @@ pub(super) fn badges(mail: &Email) -> Vec<Badge> {
         return badges;
     }
     // Written here, so there is no sender to verify and nothing to scan.
-    if matches!(mail.folder_id.as_str(), "draft" | "scheduled" | "sent") {
+    if matches!(mail.folder_id.as_str(), "draft" | "scheduled" | "review" | "sent") {
         return badges;
     }
     badges.push(match mail.scan_status {

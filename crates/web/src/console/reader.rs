@@ -13,6 +13,7 @@ use mail::html::escape;
 use model::{
     EmailId,
     emails::{BodyFormat, Email, EmailQuery, ScanStatus},
+    folders::SystemFolder,
 };
 use operations::{Error, Result, attachments, emails, labels, sending, threads};
 use serde_json::json;
@@ -73,6 +74,9 @@ pub(super) struct Message {
     draft: bool,
     /// Where it can be edited or cancelled.
     edit: String,
+    in_review: bool,
+    /// Where a person decides about it, for those who may.
+    review: String,
     badges: Vec<Badge>,
     threats: Vec<String>,
     files: Vec<FileRow>,
@@ -120,6 +124,7 @@ pub(super) async fn load(
         operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
     let approvals = approval::pending(visit, mailbox, &emails).await?;
+    let reviews = approval::reviews(visit, mailbox, &emails).await?;
     let mut reader = Reader {
         subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
         thread: thread.to_owned(),
@@ -134,7 +139,9 @@ pub(super) async fn load(
         targets: folders
             .into_iter()
             .map(|one| (one.id.as_str().to_owned(), one.name))
-            .filter(|(id, _)| id != folder && !matches!(id.as_str(), "draft" | "scheduled" | "sent"))
+            .filter(|(id, _)| {
+                id != folder && !matches!(id.as_str(), "draft" | "scheduled" | "review" | "sent")
+            })
             .collect(),
         messages: Vec::with_capacity(emails.len()),
     };
@@ -143,7 +150,9 @@ pub(super) async fn load(
         let opened = index + 1 == count || (!mail.read && open < MAX_OPEN_MESSAGES);
         open += usize::from(opened);
         let needs_approval = approvals.contains_key(&mail.id);
+        let review = reviews.get(&mail.id).map(|id| format!("/console/reviews/{}", encoded(id.as_str())));
         let mut shown = message(visit, mailbox, mail, opened, &zone).await?;
+        shown.review = review.unwrap_or_default();
         if needs_approval {
             let why = "A triager wrote this draft. Check it, then send or delete it.".to_owned();
             shown.badges.insert(0, ("warn", "Needs approval".to_owned(), why));
@@ -176,6 +185,8 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
         snippet: mail.snippet.clone().unwrap_or_default(),
         at: zone.when(mail.date),
         draft: matches!(mail.folder_id.as_str(), "draft" | "scheduled"),
+        in_review: mail.folder_id == SystemFolder::Review,
+        review: String::new(),
         edit: match mail.folder_id.as_str() {
             "draft" => format!("/console/m/{}/compose?draft={}", encoded(mailbox), encoded(mail.id.as_str())),
             "scheduled" => format!("/console/m/{}/scheduled", encoded(mailbox)),

@@ -11,7 +11,10 @@ use model::{
     reviews::Review,
     send_policies::PolicyReason,
 };
-use operations::{App, Call, Result, emails, reviews::decide};
+use operations::{
+    App, Call, Result, emails,
+    reviews::decide::{self, ReviewMessage},
+};
 use serde_json::json;
 
 use super::{
@@ -97,46 +100,17 @@ pub(super) async fn load(
         }
         None => Body::Plain(plain(message.text.as_deref().unwrap_or_default())),
     };
-    let text = match (&message.text, &message.html) {
-        (Some(text), _) => text.clone(),
-        (None, Some(html)) => SafeText::from_html(html).into_string(),
-        (None, None) => String::new(),
-    };
-    let mut reasons: Vec<Badge> = Vec::new();
-    for badge in review.reasons.iter().map(|reason| reason_badge(*reason)) {
-        if !reasons.iter().any(|known| known.1 == badge.1) {
-            reasons.push(badge);
-        }
-    }
+    let text = plain_text(&message);
     let base = format!("/console/m/{}/e/{}", encoded(review.mailbox_id.as_str()), encoded(email.id.as_str()));
-    let is_new = |field: &str, index: usize| {
-        let path = format!("{field}[{index}]");
-        message.findings.iter().any(|finding| {
-            finding.code == PolicyReason::NewRecipient && finding.path.as_deref() == Some(path.as_str())
-        })
-    };
-    let lines = message.recipients.iter().map(|(label, line)| {
-        let people = split_people(line).into_iter().enumerate().map(|(index, one)| {
-            let (name, address) = person(&one);
-            Recipient { is_new: is_new(&label.to_ascii_lowercase(), index), name, address }
-        });
-        (*label, people.collect())
-    });
+    let drafted = message.drafted.as_ref();
     Ok(PendingMessage {
-        lines: lines.collect(),
+        lines: recipient_lines(&message),
         digest: review.digest.clone(),
         from: person(&email.sender),
         files: files(&email, &base),
-        drafted_subject: message
-            .drafted
-            .as_ref()
-            .map(|(subject, _)| subject.clone())
-            .filter(|subject| *subject != message.subject),
-        changes: message
-            .drafted
-            .as_ref()
-            .map(|(_, body)| line_diff::compare(&as_text(body), &text))
-            .unwrap_or_default(),
+        drafted_subject: drafted.map(|(subject, _)| subject.clone()).filter(|text| *text != message.subject),
+        changes: drafted.map(|(_, body)| line_diff::compare(&as_text(body), &text)).unwrap_or_default(),
+        reasons: review.reasons.iter().map(|reason| reason_badge(*reason)).collect(),
         requester: requester(review),
         asked: zone.when(review.created_at),
         expires: zone.when(review.expires_at),
@@ -145,11 +119,36 @@ pub(super) async fn load(
         id: review.id.as_str().to_owned(),
         is_html: message.html.is_some(),
         subject: message.subject,
-        reasons,
         body,
         text,
         email,
     })
+}
+
+/// The recipients by line, those marked that are in review since they are new.
+fn recipient_lines(message: &ReviewMessage) -> Vec<(&'static str, Vec<Recipient>)> {
+    let is_new = |path: &str| {
+        let mut findings = message.findings.iter();
+        findings.any(|one| one.code == PolicyReason::NewRecipient && one.path.as_deref() == Some(path))
+    };
+    let line = |(label, line): &(&'static str, String)| {
+        let people = split_people(line).into_iter().enumerate().map(|(index, one)| {
+            let (name, address) = person(&one);
+            let is_new = is_new(&format!("{}[{index}]", label.to_ascii_lowercase()));
+            Recipient { name, address, is_new }
+        });
+        (*label, people.collect())
+    };
+    message.recipients.iter().map(line).collect()
+}
+
+/// The text of a message as a person can edit it.
+fn plain_text(message: &ReviewMessage) -> String {
+    match (&message.text, &message.html) {
+        (Some(text), _) => text.clone(),
+        (None, Some(html)) => SafeText::from_html(html).into_string(),
+        (None, None) => String::new(),
+    }
 }
 
 /// The text of a draft, which may be HTML.

@@ -18,6 +18,7 @@ fn icon(id: &str) -> &'static str {
         "sent" => "sent",
         "draft" => "draft",
         "scheduled" => "clock",
+        "review" => "review",
         "archive" => "archive",
         "spam" => "spam",
         "trash" => "trash",
@@ -35,7 +36,7 @@ pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str
         .filter(|folder| folder.id.as_str() != "inbox")
         .map(|folder| {
             let id = folder.id.as_str();
-            let counts_all = matches!(id, "draft" | "scheduled");
+            let counts_all = matches!(id, "draft" | "scheduled" | "review");
             let quiet = matches!(id, "sent" | "trash" | "archive");
             SideFolder {
                 count: match (quiet, counts_all) {

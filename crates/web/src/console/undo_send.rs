@@ -1,8 +1,8 @@
 //! Taking a send back: what a person sends leaves some seconds later, as a scheduled send that can be cancelled until then.
 
 use axum::{Router, extract::Path, response::Response, routing::post};
-use model::EmailId;
-use operations::{ErrorKind, Result, scheduled_sends};
+use model::{EmailId, send_policies::PolicyVerdict, sending::NewMail};
+use operations::{ErrorKind, Result, scheduled_sends, send_policies};
 use serde_json::{Value, json};
 
 use super::{
@@ -25,6 +25,16 @@ pub(super) fn delay_seconds(visit: &Visit, message: &Value) -> Option<i64> {
         !message["to"].is_null() && message["body"].as_str().is_some_and(|body| !body.is_empty());
     let may = || visit.may(&scheduled_sends::CREATE) && visit.may(&scheduled_sends::CANCEL);
     (seconds > 0 && is_complete && may()).then_some(seconds)
+}
+
+/// Whether the send policy lets a message simply leave.
+pub(super) async fn would_leave(visit: &Visit, mailbox: &str, message: &Value) -> Result<bool> {
+    let mail: NewMail = input(&json!({
+        "to": message["to"], "cc": message["cc"], "bcc": message["bcc"], "subject": message["subject"], "text": "-",
+    }))?;
+    let call = visit.call(&send_policies::CHECK)?;
+    let checked = send_policies::check(visit.app(), &call, mailbox, mail).await?;
+    Ok(checked.verdict == PolicyVerdict::Send)
 }
 
 /// Schedules a message a few seconds ahead, and returns how that is taken back.
