@@ -87,3 +87,52 @@ export async function linkChat(page, service, mailbox, bot, name) {
   // The page notices by itself.
   await page.getByText("Linked since").waitFor({ timeout: 20_000 });
 }
+
+/** Calls the API as the person of the page. */
+function call(page, method, path, body) {
+  return page.evaluate(async ([verb, place, content]) => {
+    const answer = await fetch(`/api/v1${place}`, {
+      method: verb, headers: { "content-type": "application/json" }, body: content ? JSON.stringify(content) : undefined,
+    });
+    if (!answer.ok) throw new Error(`${place}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }, [method, path, body]);
+}
+
+/** An agent of the workspace with a key of its own, which can call the API. */
+export async function makeAgent(page, service, name) {
+  const { workspace_id: workspace } = await call(page, "GET", "/me");
+  const { key } = await call(page, "POST", `/workspaces/${workspace}/api-keys`, { name, role: "member", scopes: ["read", "draft", "send"] });
+  return async (method, path, body) => {
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const answer = await fetch(`${service.base}/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+}
+
+/** Lets a person decide about messages to new recipients, or about all. */
+export async function askForReviews(page, service, mode) {
+  await page.goto(`${service.base}/console/send-policy`);
+  if (mode === "all") await page.getByLabel("A person decides about").selectOption("all");
+  else await page.getByLabel("A message to a new recipient").selectOption("review");
+  await page.getByRole("button", { name: "Save send policy" }).click();
+  await page.locator(".toast", { hasText: "Send policy saved." }).waitFor();
+}
+
+/** Messages of an agent that wait for a decision; the id of the newest one's review. */
+export async function holdMessages(page, service, mailbox) {
+  await askForReviews(page, service, "new");
+  const agent = await makeAgent(page, service, "Desk agent");
+  const send = async (message) => (await agent("POST", `/mailboxes/${mailbox.id}/emails`, message)).review_id;
+  await send({ to: "Accounts <accounts@cloudhost.test>", subject: "Payment of invoice 2026-1108", text: "Hello,\n\nwe have paid the invoice today.\n\nAda",
+    attachments: [{ filename: "receipt.txt", media_type: "text/plain", content: btoa("Paid 184.20 EUR") }] });
+  await send({ to: "hello@looms.test", subject: "Our offer", text: "Hello,\n\nplease find our offer below.", html: "<h2>Our offer</h2><p>Hello,</p><p>for <b>three months</b> we would share the costs equally.</p>" });
+  const { emails } = await agent("GET", `/mailboxes/${mailbox.id}/emails?limit=100`);
+  const asked = emails.find((one) => one.subject.startsWith("Compiler logs"));
+  const draft = await agent("POST", `/mailboxes/${mailbox.id}/drafts`, {
+    to: ["Grace Hopper <grace@navy.test>"], subject: "Re: Compiler logs look odd after the upgrade", in_reply_to: asked?.message_id, thread_id: asked?.thread_id,
+    body: "Hello Grace,\n\nyes, that is expected.\nClear the cache once and the warnings go away.\n\nAda",
+  });
+  return send({ source_draft_id: draft.id, text: "Hello Grace,\n\nyes, that is expected after an upgrade to 4.2.\nClear the cache once and the warnings go away.\nIf they come back, tell us the number of the build.\n\nAda" });
+}

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
+import { addDocument, connect, holdMessages, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
 import { startOthers } from "./stubs.mjs";
 
@@ -90,14 +90,17 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
   const first = await openPage(browser, service);
   const mailbox = await furnish(first.page);
   const known = await furnishAgents(first.page, mailbox);
+  const review = await holdMessages(first.page, service, mailbox);
   const state = await first.context.storageState();
-  const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings",
+  const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings", "send-policy", "f/review",
     "agent", "triage", "triage?status=done", "triage/new", "telegram"];
   const places = ["/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events", "/console/sandbox",
     "/console/usage", "/console/audit", "/console/audit?routine=1", "/console/audit?since=2000-01-01&until=2000-01-01",
     "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
     "/console/operator", "/console/operator/nodes", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
+    "/console/reviews", `/console/reviews/${review}`, `/console/reviews/${review}?edit=1`, "/console/reviews?state=decided",
+    "/console/send-policy", "/console/send-policy?address=a@remote.test",
     "/console/knowledge", "/console/integrations", mailbox.key, ...known,
     ...["keys/new", "members/invite", "domains/new", "webhooks/new", "integrations/new", "knowledge/new", "knowledge/remember"].map((rest) => `/console/${rest}`),
     ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];

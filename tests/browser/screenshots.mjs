@@ -2,7 +2,7 @@
 // The page of nodes is about two that share the PostgreSQL database AGENT_MAILBOX_SCREENSHOTS_DATABASE.
 
 import path from "node:path";
-import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk } from "./furnish.mjs";
+import { addDocument, connect, holdMessages, linkChat, makeTriager, recordPayout, remember, talk } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
 import { startOthers } from "./stubs.mjs";
 
@@ -103,6 +103,7 @@ try {
     "Please write a draft to Grace. She prefers short answers.");
   await linkChat(first.page, service, mailbox, others.bot, "Ada Byron");
   await recordPayout(first.page, service, "Transfer 2026-1107");
+  const review = await holdMessages(first.page, service, mailbox);
   const storageState = await first.context.storageState();
   const inbox = `/console/m/${mailbox.id}/f/inbox`;
   await first.page.goto(service.base + inbox);
@@ -128,6 +129,8 @@ try {
     await shoot("keys", "/console/keys");
     await shoot("usage", "/console/usage?days=7");
     await shoot("events", "/console/events");
+    await shoot("reviews", `/console/reviews/${review}`);
+    await shoot("send-policy", "/console/send-policy");
     await shoot("settings", `/console/m/${mailbox.id}/settings`);
     await shoot("knowledge", "/console/knowledge?q=How+long+does+a+refund+take%3F");
     await shoot("agent", conversation);
@@ -148,6 +151,8 @@ try {
   const phone = await openPage(browser, service, { storageState, viewport: { width: 390, height: 844 } });
   await phone.page.goto(service.base + inbox);
   await phone.page.screenshot({ path: path.join(folder, "console-phone.png") });
+  await phone.page.goto(`${service.base}/console/reviews/${review}`);
+  await phone.page.screenshot({ path: path.join(folder, "console-phone-review.png") });
   await phone.page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await phone.page.getByRole("heading", { name: "Triagers" }).scrollIntoViewIfNeeded();
   await phone.page.screenshot({ path: path.join(folder, "console-phone-triage.png") });

@@ -91,6 +91,9 @@ async fn change_workspace(forms: &mut Forms<'_>) {
     forms.send(&format!("{one}/delete"), &[&tools], &[YES], "deleteIntegrationConnection").await;
     let settings = [("name", "Engines"), ("timezone", "UTC")];
     forms.send("/console/settings", &[], &settings, "updateWorkspace").await;
+    let policy = [("mode", "open"), ("review", "none"), ("hours", "72")];
+    forms.send("/console/send-policy", &[], &policy, "setSendPolicy").await;
+    forms.send("/console/reviews/watch", &[], &[("on", "1")], "watchReviews").await;
     let code = [("code", "abc"), ("payout_email", "ada@people.test")];
     forms.send("/console/affiliate", &[], &code, "signUpAffiliate").await;
     forms.send("/console/knowledge/remember", &[], &[("text", "T")], "remember").await;
@@ -103,6 +106,10 @@ async fn change_mailbox(forms: &mut Forms<'_>, mailbox: &Mailbox) {
     forms.send("/console/mailboxes/new", &[], &made, "createMailbox").await;
     let settings = [("name", "Billing"), ("signature", "Ada B.")];
     forms.send("/console/m/{mailbox}/settings", &[id], &settings, "updateMailbox").await;
+    let policy = [("mode", "known"), ("review", "none"), ("hours", "72")];
+    let own = "/console/m/{mailbox}/send-policy";
+    forms.send(own, &[id], &policy, "setMailboxSendPolicy").await;
+    forms.send(&format!("{own}/delete"), &[id], &[YES], "deleteMailboxSendPolicy").await;
     forms.send("/console/m/{mailbox}/folders", &[id], &[("name", "Bills")], "createFolder").await;
     let gone = [YES];
     let folders = "/console/m/{mailbox}/folders/{folder}/delete";
@@ -181,6 +188,12 @@ const OTHERS: &[&str] = &[
     "/console/m/{mailbox}/undo",
     "/console/members/{account}/remove",
     "/console/members/{account}/role",
+    // In `tests/console/reviews.rs`, over the operations of the API.
+    "/console/reviews/decide",
+    "/console/reviews/undo",
+    "/console/reviews/{review}",
+    "/console/reviews/{review}/approve",
+    "/console/reviews/{review}/reject",
     "/console/webhooks/{hook}/deliveries/{delivery}/retry",
 ];
 

@@ -11,6 +11,7 @@ mod pages;
 mod passwords;
 mod person;
 mod replying;
+mod reviews;
 mod telegram;
 mod triage;
 mod writing;

@@ -34,6 +34,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "triage?status=done",
         "triage/new",
         "settings",
+        "send-policy",
         "telegram",
     ];
     let outside = [
@@ -48,6 +49,10 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "/sandbox",
         "/usage",
         "/usage?days=90",
+        "/reviews",
+        "/reviews?state=decided",
+        "/send-policy",
+        "/send-policy?address=a@remote.test",
         "/members",
         "/settings",
         "/account",
