@@ -92,7 +92,7 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
 /// What an agent and a chat hold.
 async fn tokens(tx: &mut Tx, mailbox: &MailboxId, name: &str, now: Timestamp) -> store::Result<()> {
     store::confirmations::insert(tx, name.as_bytes(), b"call", now).await?;
-    store::telegram::upsert_code(tx, mailbox, name.as_bytes(), now).await?;
+    store::telegram::upsert_code(tx, mailbox, name.as_bytes(), now, "acc_1").await?;
     let link = LinkRecord {
         mailbox_id: mailbox.clone(),
         chat_id: 1,
@@ -101,6 +101,7 @@ async fn tokens(tx: &mut Tx, mailbox: &MailboxId, name: &str, now: Timestamp) ->
         sequence: 0,
         blocked_at: None,
         failures: 0,
+        created_by: None,
     };
     store::telegram::upsert(tx, &link).await?;
     let notice = NoticeRecord {
