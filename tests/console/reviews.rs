@@ -64,7 +64,9 @@ async fn admins_decide_about_messages_in_a_queue(engine: Engine) {
     let second = held(&ada, &mailbox, "Second", html).await;
 
     let page = ada.page("/console/reviews").await;
-    for part in ["First &#38; &#60;b&#62;", "Second", "To: Grace", "New recipient", "pending: </span>2", "API key"] {
+    for part in
+        ["First &#38; &#60;b&#62;", "Second", "To: Grace", "New recipient", "pending: </span>2", "API key"]
+    {
         assert!(page.contains(part), "{part} in {page}");
     }
     let page = ada.page(&at(&first, "")).await;
@@ -119,7 +121,14 @@ async fn a_message_is_edited_before_it_leaves(engine: Engine) {
     assert!(page.contains("Approve with changes") && page.contains("name=\"text_before\""), "{page}");
     let before = "Dear Grace,\r\nit is 100 EUR.\r\nyours\r\n";
     let edited = |text: &'static str| {
-        vec![digest(&held), ("edited", "1"), ("subject_before", "Hello"), ("text_before", before), ("subject", "Hello, Grace"), ("text", text)]
+        vec![
+            digest(&held),
+            ("edited", "1"),
+            ("subject_before", "Hello"),
+            ("text_before", before),
+            ("subject", "Hello, Grace"),
+            ("text", text),
+        ]
     };
     // A mistake keeps what was typed.
     let answer = ada.form(&at(&held, "/approve"), &edited("")).await;
@@ -149,7 +158,8 @@ async fn several_are_decided_at_once_and_approvals_are_undone(engine: Engine) {
     let chosen: Vec<String> =
         all.iter().map(|one| format!("{}:{}", id(one), one["digest"].as_str().unwrap())).collect();
     let wrong = format!("{}:other", id(&all[2]));
-    let fields = [("review", chosen[0].as_str()), ("review", &chosen[1]), ("review", &wrong), ("action", "approve")];
+    let fields =
+        [("review", chosen[0].as_str()), ("review", &chosen[1]), ("review", &wrong), ("action", "approve")];
     let answer = ada.form("/console/reviews/decide", &fields).await;
     let said = flash(&answer);
     assert!(said.contains("2 messages approved. The message changed since"), "{said}");
@@ -209,13 +219,14 @@ async fn a_link_shows_without_a_session_and_decides_once(engine: Engine) {
 
 /// An admin whose account has the address of a mailbox here, so that mail to it can be read.
 async fn reachable(server: &Server, address: &str) -> Person {
+    let operator = testkit::operator();
     let made = admin::create_account(
         &server.app,
         address.to_owned(),
         PASSWORD.to_owned(),
         None,
         Some(Plan::Enterprise),
-        &testkit::operator(),
+        &operator,
     );
     let made = made.await.unwrap();
     let key = server.new_key(&made.workspace_id, Role::Admin).await;
@@ -234,8 +245,7 @@ async fn reachable(server: &Server, address: &str) -> Person {
 async fn link_token(server: &Server, postbox: &Person, own: &Mailbox) -> String {
     worker::run_due(&server.app).await.unwrap();
     let all = postbox.tenant.key.get(&format!("/api/v1/mailboxes/{}/emails", own.id)).await.ok();
-    let path =
-        format!("/api/v1/mailboxes/{}/emails/{}", own.id, all["emails"][0]["id"].as_str().unwrap());
+    let path = format!("/api/v1/mailboxes/{}/emails/{}", own.id, all["emails"][0]["id"].as_str().unwrap());
     let body = postbox.tenant.key.get(&path).await.ok()["body"].as_str().unwrap().to_owned();
     let (_, rest) = body.split_once("?token=").unwrap();
     rest.chars().take_while(|c| !c.is_whitespace()).collect()
@@ -248,9 +258,18 @@ async fn policies_are_set_with_a_form_and_tried_out(engine: Engine) {
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     let fields = [
-        ("mode", "open"), ("new_recipient", "review"), ("allow", "@people.test\r\nno address"), ("block", "@evil.test"),
-        ("per_hour", "5"), ("quiet_on", "on"), ("timezone", "UTC"), ("from", "22:00"), ("to", "22:00"),
-        ("then", "review"), ("review", "none"), ("hours", "24"),
+        ("mode", "open"),
+        ("new_recipient", "review"),
+        ("allow", "@people.test\r\nno address"),
+        ("block", "@evil.test"),
+        ("per_hour", "5"),
+        ("quiet_on", "on"),
+        ("timezone", "UTC"),
+        ("from", "22:00"),
+        ("to", "22:00"),
+        ("then", "review"),
+        ("review", "none"),
+        ("hours", "24"),
     ];
     let answer = ada.form("/console/send-policy", &fields).await;
     let page = answer.text();
@@ -264,9 +283,15 @@ async fn policies_are_set_with_a_form_and_tried_out(engine: Engine) {
     assert_eq!(ada.form("/console/send-policy", &right).await.header("location"), "/console/send-policy");
     let path = format!("/api/v1/workspaces/{}/send-policy", ada.tenant.workspace);
     let policy = ada.tenant.key.get(&path).await.ok();
-    assert_eq!(policy["recipients"], json!({ "mode": "open", "allow": ["@people.test"], "block": ["@evil.test"] }));
+    assert_eq!(
+        policy["recipients"],
+        json!({ "mode": "open", "allow": ["@people.test"], "block": ["@evil.test"] })
+    );
     assert_eq!((&policy["caps"]["per_hour"], &policy["hold"]["hours"]), (&json!(5), &json!(24)));
-    assert_eq!(policy["quiet_hours"], json!({ "timezone": "UTC", "from": "22:00", "to": "06:00", "then": "review" }));
+    assert_eq!(
+        policy["quiet_hours"],
+        json!({ "timezone": "UTC", "from": "22:00", "to": "06:00", "then": "review" })
+    );
     for (address, said) in [
         ("bob@people.test", "It would be sent at once."),
         ("bob@remote.test", "A person would decide about it first."),
@@ -312,9 +337,13 @@ async fn a_writer_is_told_what_the_policy_does_with_a_message(engine: Engine) {
     assert!(page.contains("In review") && page.contains("Plans"), "{page}");
     let thread = page.split("/f/review/").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let page = ada.page(&mailbox.at(&format!("f/review/{thread}"))).await;
-    assert!(page.contains("A person decides about this message") && page.contains("/console/reviews/rev_"), "{page}");
+    assert!(
+        page.contains("A person decides about this message") && page.contains("/console/reviews/rev_"),
+        "{page}"
+    );
     assert!(!page.contains("Edit draft") && !page.contains("value=\"trash\""), "{page}");
-    let emails = ada.tenant.key.get(&format!("/api/v1/mailboxes/{}/emails?folder=review", mailbox.id)).await.ok();
+    let emails =
+        ada.tenant.key.get(&format!("/api/v1/mailboxes/{}/emails?folder=review", mailbox.id)).await.ok();
     let draft = emails["emails"][0]["id"].as_str().unwrap().to_owned();
     let answer = ada.get(&mailbox.at(&format!("compose?draft={draft}"))).await;
     assert_eq!((answer.status, answer.header("location")), (303, mailbox.at("f/review").as_str()));

@@ -13,7 +13,7 @@ keyless, recall, nodes; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read` and `reads`, loads one of the two sides alone, for a profiler to look at
-  --rows TEXT       in `read`, `reads`, `receive`, `import` and `relay`, only rows whose name contains the text
+  --rows TEXT       in `read`, `reads`, `receive`, `import`, `recall` and `relay`, only rows whose name contains the text
   --requests N      with --only, so many requests over one connection instead of half a minute over 32
   --program FILE    in those that start the program, the program to start (default: agent-mailbox beside this one)
   --recall-set FILE in `recall`, questions and passages as scripts/make-recall-set writes them";
@@ -209,6 +209,11 @@ impl Options {
     /// Snippets that recall searches.
     pub(crate) fn snippets(&self) -> usize {
         if self.quick { 10_000 } else { 100_000 }
+    }
+
+    /// Recalls that read an index first.
+    pub(crate) fn cold_recalls(&self) -> usize {
+        if self.quick { 20 } else { 100 }
     }
 
     /// Messages whose cost on the server is counted.

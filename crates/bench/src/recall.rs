@@ -1,48 +1,43 @@
-//! Recall over many snippets, how much the index finds of what an exact search would, how fast texts are embedded,
-//! how fast mail comes into memory, and the quality of the results on a public set of questions.
+//! Recall over many snippets, what their index costs a node, how much the index finds of what an exact search would, how
+//! fast texts are embedded, how fast mail comes into memory, and the quality of the results on a public set of questions.
 
+mod indexes;
 mod mail;
 
 use std::{
-    io::Write as _,
     net::SocketAddr,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     time::{Duration, Instant},
 };
 
 use embed::index::{Hit, Index, TERM_WEIGHT, VECTOR_WEIGHT, encode, encode_terms, fuse};
 use model::search::words::{telling_words, words};
-use operations::{
-    knowledge,
-    ports::{Embedder, Embedding, Urgency},
-};
+use operations::ports::{Embedder, Embedding, Urgency};
 
 use crate::{
     fill,
     load::{Connection, End, Load},
-    measured_store::{Engine, MeasuredStore},
+    measured_store::Engine,
     messages,
     options::Options,
     program::{self, Disk, RunningProgram},
     relay,
     report::{Figure, Target},
-    service::Service,
     stats::{as_float, median, spread},
     turns,
 };
 
+const THROUGHPUT: &str = "texts embedded : 62.5 /s";
+const EXACTNESS: &str = "recall@10 of the index : exact search";
+const DISTURBANCE: &str = "reads while a document is added : before";
 /// Queries for which the index is compared with exact search.
 const QUERIES: usize = 100;
-const MILLISECONDS: f64 = 15.0;
-/// Characters per document that snippets are cut from: nearly as many as a document may have.
-const DOCUMENT_CHARS: usize = 1_900_000;
 /// Texts that are embedded to measure the speed, of about a hundred tokens each.
 const EMBEDDED_TEXTS: usize = 200;
 const TEXTS_PER_SECOND: f64 = 1000.0 / 16.0;
+/// Words of the document that is added, 1 MB. Made-up words are several tokens each, and it would have more pieces than a
+/// document may have.
+const DOCUMENT_WORDS: usize = 165_000;
 /// Connections that read while a document is added, and the duration of one sample.
 const READERS: usize = 4;
 const SAMPLE_DURATION: Duration = Duration::from_millis(500);
@@ -50,26 +45,37 @@ const SAMPLE_DURATION: Duration = Duration::from_millis(500);
 const CANDIDATES: usize = 64;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
-    let mut figures = vec![throughput(), exactness(options)];
+    let mut figures = Vec::new();
+    if options.wants(THROUGHPUT) {
+        figures.push(throughput());
+    }
+    if options.wants(EXACTNESS) {
+        figures.push(exactness(options));
+    }
     if let Some(path) = &options.recall_set {
         figures.extend(quality(path));
     } else {
         eprintln!("no --recall-set: the quality of answers is not measured");
     }
     for engine in &options.engines {
-        figures.push(measure_engine(*engine, options).await);
-        figures.push(disturbance(*engine, options).await);
-        figures.push(mail::measure(*engine, options).await);
+        figures.extend(indexes::measure(*engine, options).await);
+        if options.wants(DISTURBANCE) {
+            figures.push(disturbance(*engine, options).await);
+        }
+        if options.wants(mail::WHAT) {
+            figures.push(mail::measure(*engine, options).await);
+        }
     }
     figures
 }
 
-/// A fake embedder, so that everything except the embedding is measured: a vector derived from the text.
+/// A fake embedder, so that everything except the embedding is measured: a vector derived from the text. It has the name of
+/// the embedded model, so that the real program does not embed the same texts again.
 struct DrawnEmbedder;
 
 impl Embedder for DrawnEmbedder {
     fn model(&self) -> &'static str {
-        "drawn"
+        embed::NAME
     }
     fn dimension(&self) -> usize {
         embed::DIMENSION
@@ -110,46 +116,6 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(x, y)| x * y).sum()
 }
 
-async fn measure_engine(engine: Engine, options: &Options) -> Figure {
-    let store = MeasuredStore::new(engine).await;
-    let service = Service::open_with(&store, Arc::new(DrawnEmbedder)).await;
-    let address = service.listen().await;
-    let mut connection = Connection::open(address).await;
-    let (mut passages, mut round) = (0, 0);
-    while passages < options.snippets() {
-        let text = messages::prose(round, DOCUMENT_CHARS.min(options.snippets() * 700));
-        let body =
-            serde_json::json!({ "name": format!("book {round}"), "type": "text", "text": text }).to_string();
-        let (status, answer) =
-            connection.ask(&request(address, &service.key, "/api/v1/rag/documents", &body)).await;
-        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
-        while knowledge::worker::index_next(&service.app).await.expect("documents are indexed") {}
-        let asked = format!(
-            "GET /api/v1/rag/credentials HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {}\r\n\r\n",
-            service.key
-        );
-        let (_, answer) = connection.ask(&asked).await;
-        let state: serde_json::Value = serde_json::from_slice(&answer).expect("the state is JSON");
-        let before = passages;
-        passages = usize::try_from(state["passages"].as_u64().unwrap_or_default()).unwrap_or_default();
-        assert!(passages > before, "the document is indexed: {state}");
-        round += 1;
-        eprintln!("{passages} snippets");
-    }
-    let load = recalls(address, &service.key);
-    let started = Instant::now();
-    load.run(End::AfterRequests(1)).await;
-    let first = started.elapsed().as_millis();
-    load.run(End::AfterRequests(20)).await;
-    let what = "recall without the embedding : 15 ms";
-    let mut figure = turns::within(what, engine, MILLISECONDS, &load, options.turns()).await;
-    figure
-        .notes
-        .push(format!("{passages} snippets; the first recall, which reads the index, took {first} ms"));
-    store.remove().await;
-    figure
-}
-
 /// How much reads slow down while the real program indexes a document of 1 MB with the embedded model.
 async fn disturbance(engine: Engine, options: &Options) -> Figure {
     let (store, key, mailbox) = relay::prepare(engine).await;
@@ -160,7 +126,8 @@ async fn disturbance(engine: Engine, options: &Options) -> Figure {
     let readers = Load::of_one(running.address, READERS, folders);
     readers.run(End::After(SAMPLE_DURATION)).await;
     let calm = readers.run(End::After(options.turn())).await;
-    let body = serde_json::json!({ "name": "book", "type": "text", "text": messages::prose(1, 1_000_000) });
+    let text = mail::lines(DOCUMENT_WORDS, "", &mut 1);
+    let body = serde_json::json!({ "name": "book", "type": "text", "text": text });
     let mut connection = Connection::open(running.address).await;
     let made =
         connection.ask(&request(running.address, &key, "/api/v1/rag/documents", &body.to_string())).await;
@@ -172,9 +139,10 @@ async fn disturbance(engine: Engine, options: &Options) -> Figure {
         document = of_json(&connection.ask(&asked).await);
         seen.push(document["chunks_done"].as_u64().unwrap_or_default());
     }
+    assert_ne!(document["status"], "failed", "the document is indexed: {document}");
     running.stop();
     store.remove().await;
-    let mut figure = turns::meanwhile("reads while a document is added : before", engine, &calm, &busy);
+    let mut figure = turns::meanwhile(DISTURBANCE, engine, &calm, &busy);
     figure.notes.push(format!(
         "{READERS} readers without a pause; after {:.0} s {} of {} pieces were ready, seen to grow {} times",
         started.elapsed().as_secs_f64(),
@@ -198,28 +166,6 @@ fn request(address: SocketAddr, key: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// One connection that recalls, with five other words each time.
-fn recalls(address: SocketAddr, key: &str) -> Load {
-    let (key, state) = (key.to_owned(), AtomicU64::new(1));
-    let next_request = move |buffer: &mut Vec<u8>| {
-        let mut random = state.fetch_add(1, Ordering::Relaxed);
-        let mut word = || {
-            let rank = 20 + fill::next_random(&mut random) % 3000;
-            messages::word(usize::try_from(rank).unwrap_or_default())
-        };
-        let query: Vec<String> = (0..5).map(|_| word().clone()).collect();
-        let body = format!("{{\"query\":\"{}\"}}", query.join(" "));
-        let _ = write!(buffer, "{}", request(address, &key, "/api/v1/rag/recall", &body));
-    };
-    Load {
-        address,
-        connections: 1,
-        next_request: Arc::new(next_request),
-        expected_status: 200,
-        processes: Vec::new(),
-    }
-}
-
 /// Texts per second of the embedded model, on one core.
 fn throughput() -> Figure {
     let texts: Vec<String> = (0..EMBEDDED_TEXTS).map(|number| messages::prose(number, 240)).collect();
@@ -236,7 +182,7 @@ fn throughput() -> Figure {
     }
     let (least, most) = spread(&speeds);
     Figure {
-        what: "texts embedded : 62.5 /s",
+        what: THROUGHPUT,
         engine: "–",
         unit: "/s",
         value: median(&speeds),
@@ -284,7 +230,7 @@ fn exactness(options: &Options) -> Figure {
     #[expect(clippy::cast_precision_loss, reason = "a small number")]
     let value = found / QUERIES as f64;
     Figure {
-        what: "recall@10 of the index : exact search",
+        what: EXACTNESS,
         engine: "–",
         unit: "",
         value,

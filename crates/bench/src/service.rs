@@ -22,6 +22,7 @@ use store::{
     Db,
     blobs::{BlobLocation, Blobs},
 };
+use tokio::task::AbortHandle;
 
 use crate::measured_store::MeasuredStore;
 
@@ -54,31 +55,7 @@ impl Service {
         recorder();
         let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
-        let blobs = Blobs::open(&BlobLocation::Directory(store.folder().join("blobs")))
-            .await
-            .expect("the blob store opens");
-        let master_key = store.master_key();
-        let (clock, entropy) = (Arc::new(SystemClock), Box::new(SystemEntropy));
-        let scanning = Scanning::new(Vec::new(), None);
-        let parts = AppParts {
-            db,
-            blobs,
-            master_key,
-            clock,
-            entropy,
-            settings: settings(),
-            scanning,
-            authenticator: None,
-            dns: None,
-            http: Box::new(OutgoingHttp::new(None, false)),
-            next_hop: None,
-            facilitator: None,
-            assistant: None,
-            embedder: Some(embedder),
-            bot: None,
-            hashing_cost: HashingCost::default(),
-            restarts: RestartPolicy::default(),
-        };
+        let parts = parts(store, db, embedder).await;
         let app = App::start(parts, &store.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();
         let account = admin::create_account(
@@ -99,6 +76,12 @@ impl Service {
         Self { app, workspace, key: key.key }
     }
 
+    /// Another node on the same store and over the same connections, which has read nothing yet.
+    pub(crate) async fn another_node(&self, store: &MeasuredStore, embedder: Arc<dyn Embedder>) -> Self {
+        let app = App::attach(parts(store, self.app.db().clone(), embedder).await);
+        Self { app, workspace: self.workspace.clone(), key: self.key.clone() }
+    }
+
     /// The cookie of the workspace's owner after logging in.
     pub(crate) async fn cookie(&self) -> String {
         let network = std::net::Ipv4Addr::LOCALHOST.into();
@@ -110,20 +93,53 @@ impl Service {
 
     /// Serves the API and returns its address.
     pub(crate) async fn listen(&self) -> SocketAddr {
+        self.serve().await.0
+    }
+
+    /// The same, and what ends it.
+    pub(crate) async fn serve(&self) -> (SocketAddr, AbortHandle) {
         let recorder = recorder();
         let metrics: web::RenderMetrics = Arc::new(move || recorder.render());
         let options = web::Options { metrics: Some(metrics), ..web::Options::default() };
-        listen(web::router(self.app.clone(), options)).await
+        serve(web::router(self.app.clone(), options)).await
     }
 }
 
 /// Serves a router on a free port, the same way for all sides of a comparison.
 pub(crate) async fn listen(router: Router) -> SocketAddr {
+    serve(router).await.0
+}
+
+async fn serve(router: Router) -> (SocketAddr, AbortHandle) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound socket has an address");
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    tokio::spawn(async move { axum::serve(listener, service).await });
-    address
+    let serving = tokio::spawn(async move { axum::serve(listener, service).await });
+    (address, serving.abort_handle())
+}
+
+/// What a service consists of, without background work.
+async fn parts(store: &MeasuredStore, db: Db, embedder: Arc<dyn Embedder>) -> AppParts {
+    let blobs = BlobLocation::Directory(store.folder().join("blobs"));
+    AppParts {
+        db,
+        blobs: Blobs::open(&blobs).await.expect("the blob store opens"),
+        master_key: store.master_key(),
+        clock: Arc::new(SystemClock),
+        entropy: Box::new(SystemEntropy),
+        settings: settings(),
+        scanning: Scanning::new(Vec::new(), None),
+        authenticator: None,
+        dns: None,
+        http: Box::new(OutgoingHttp::new(None, false)),
+        next_hop: None,
+        facilitator: None,
+        assistant: None,
+        embedder: Some(embedder),
+        bot: None,
+        hashing_cost: HashingCost::default(),
+        restarts: RestartPolicy::default(),
+    }
 }
 
 /// Metrics are recorded as in the real program, so that their cost is in the figures.

@@ -18,6 +18,7 @@ use crate::{
     stats::{as_float, median},
 };
 
+pub(super) const WHAT: &str = "messages into memory : 100,000 in half an hour";
 /// Messages of a round.
 const MESSAGES: usize = 200;
 /// Words of a message; the average is a third of it.
@@ -47,9 +48,8 @@ pub(super) async fn measure(engine: Engine, options: &Options) -> Figure {
         milliseconds.push(used.as_secs_f64() * 1000.0 / as_float(MESSAGES));
     }
     store.remove().await;
-    let what = "messages into memory : 100,000 in half an hour";
     let mut figure =
-        Figure::of_rates(what, engine, (&speeds, &vec![MESSAGES_PER_SECOND; speeds.len()]), None);
+        Figure::of_rates(WHAT, engine, (&speeds, &vec![MESSAGES_PER_SECOND; speeds.len()]), None);
     figure.notes.push(format!(
         "{MESSAGES} messages a round; CPU of the service {:.1} ms a message, on one processor at a time",
         median(&milliseconds)
@@ -96,7 +96,7 @@ fn message(number: usize, state: &mut u64) -> String {
 }
 
 /// Lines of ten words, all of which begin in the same way.
-fn lines(count: usize, start: &str, state: &mut u64) -> String {
+pub(super) fn lines(count: usize, start: &str, state: &mut u64) -> String {
     let known: Vec<&str> = WORDS.split_whitespace().collect();
     let mut draw = || known[usize::try_from(fill::next_random(state)).unwrap_or_default() % known.len()];
     let words: Vec<&str> = (0..count).map(|_| draw()).collect();
