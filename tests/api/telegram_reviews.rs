@@ -82,7 +82,7 @@ impl Reviewed {
     }
 
     async fn arrived(&self) -> i64 {
-        self.other.get("emails?folder=inbox").await["total_count"].as_i64().unwrap()
+        self.other.get("emails?folder=inbox").await["totalCount"].as_i64().unwrap()
     }
 }
 
@@ -251,7 +251,7 @@ async fn a_notice_hides_neither_recipients_nor_text(engine: Engine) {
     let reviewed = Reviewed::new(engine).await;
     let many: Vec<String> = (0..30).map(|number| format!("person-{number}@agents.test")).collect();
     let mail = json!({
-        "to": many, "cc": reviewed.other.address, "subject": "😀".repeat(300), "text": "wörds 😀 ".repeat(3_000),
+        "to": many, "cc": reviewed.other.address, "subject": "😀".repeat(100), "text": "wörds 😀 ".repeat(3_000),
         "html": "<p>Something else</p>",
         "attachments": [{ "filename": "plan.txt", "type": "text/plain", "content": "aGVsbG8=" }]
     });

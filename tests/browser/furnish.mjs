@@ -101,7 +101,7 @@ function call(page, method, path, body) {
 
 /** An agent of the workspace with a key of its own, which can call the API. */
 export async function makeAgent(page, service, name) {
-  const { workspace_id: workspace } = await call(page, "GET", "/me");
+  const { workspaces: [{ id: workspace }] } = await call(page, "GET", "/workspaces");
   const { key } = await call(page, "POST", `/workspaces/${workspace}/api-keys`, { name, role: "member", scopes: ["read", "draft", "send"] });
   return async (method, path, body) => {
     const headers = { "x-api-key": key, "content-type": "application/json" };
@@ -126,7 +126,7 @@ export async function holdMessages(page, service, mailbox) {
   const agent = await makeAgent(page, service, "Desk agent");
   const send = async (message) => (await agent("POST", `/mailboxes/${mailbox.id}/emails`, message)).review_id;
   await send({ to: "Accounts <accounts@cloudhost.test>", subject: "Payment of invoice 2026-1108", text: "Hello,\n\nwe have paid the invoice today.\n\nAda",
-    attachments: [{ filename: "receipt.txt", media_type: "text/plain", content: btoa("Paid 184.20 EUR") }] });
+    attachments: [{ filename: "receipt.txt", type: "text/plain", content: btoa("Paid 184.20 EUR") }] });
   await send({ to: "hello@looms.test", subject: "Our offer", text: "Hello,\n\nplease find our offer below.", html: "<h2>Our offer</h2><p>Hello,</p><p>for <b>three months</b> we would share the costs equally.</p>" });
   const { emails } = await agent("GET", `/mailboxes/${mailbox.id}/emails?limit=100`);
   const asked = emails.find((one) => one.subject.startsWith("Compiler logs"));

@@ -219,14 +219,14 @@ async fn a_link_shows_without_a_session_and_decides_once(engine: Engine) {
 
 /// An admin whose account has the address of a mailbox here, so that mail to it can be read.
 async fn reachable(server: &Server, address: &str) -> Person {
-    let operator = testkit::operator();
+    let author = testkit::operator();
     let made = admin::create_account(
         &server.app,
         address.to_owned(),
         PASSWORD.to_owned(),
         None,
         Some(Plan::Enterprise),
-        &operator,
+        &author,
     );
     let made = made.await.unwrap();
     let key = server.new_key(&made.workspace_id, Role::Admin).await;

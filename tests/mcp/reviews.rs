@@ -37,7 +37,7 @@ async fn an_agent_is_told_that_a_person_decides(engine: Engine) {
     desk.set_policy(json!({ "recipients": { "mode": "list" } })).await;
     let refused = agent.refused("send_email", mail.clone()).await;
     assert_eq!(refused["code"], "send_blocked");
-    assert_eq!(refused["details"], json!([{ "path": "to", "message": "recipient_blocked" }]));
+    assert_eq!(refused["details"], json!([{ "path": "to[0]", "message": "recipient_blocked" }]));
     desk.set_policy(json!({ "caps": { "per_day": 0 } })).await;
     assert_eq!(agent.refused("send_email", mail).await["code"], "send_cap_exceeded");
 

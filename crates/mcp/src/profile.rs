@@ -82,6 +82,9 @@ const PEOPLE: &[&str] = &[
     "checkSendPolicy",
 ];
 
+/// The dry run of a send takes all that a send takes. Declared is what a policy looks at.
+const CHECK: (&str, &[&str]) = ("checkSendPolicy", &["to", "cc", "bcc", "subject", "text"]);
+
 /// The operations of the narrow profile. Those that show messages without a scan gate, such as the list of threads,
 /// are not among them.
 const AGENT_INBOX: &[&str] = &[
@@ -159,7 +162,7 @@ impl Profile {
     pub(crate) fn tools(self) -> &'static Tools {
         static FULL: LazyLock<Tools> = LazyLock::new(|| {
             let offered = tools::all().iter().filter(|tool| !DECISIONS.contains(&tool.operation.id));
-            Tools::new(offered.cloned().collect())
+            Tools::new(offered.map(shortened).collect())
         });
         static ASSISTANT_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
             let chosen = ASSISTANT
@@ -173,8 +176,8 @@ impl Profile {
             Tools::new(chosen.map(narrowed).collect())
         });
         static PEOPLE_TOOLS: LazyLock<Tools> = LazyLock::new(|| {
-            let chosen = PEOPLE.iter().filter_map(|id| tools::of_operation(id)).cloned();
-            Tools::new(chosen.collect())
+            let chosen = PEOPLE.iter().filter_map(|id| tools::of_operation(id));
+            Tools::new(chosen.map(shortened).collect())
         });
         match self {
             Self::Assistant => &ASSISTANT_TOOLS,
@@ -239,6 +242,12 @@ fn with_arguments(tool: &Tool, arguments: &[&str]) -> Tool {
     }
     tool.declaration.input_schema = schema.into();
     tool
+}
+
+/// A tool of the large profiles declares all its arguments, but for the dry run of a send.
+fn shortened(tool: &Tool) -> Tool {
+    let (id, arguments) = CHECK;
+    if tool.operation.id == id { with_arguments(tool, arguments) } else { tool.clone() }
 }
 
 /// A tool of the narrow profile declares only the arguments that it takes there.
