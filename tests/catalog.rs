@@ -149,10 +149,10 @@ async fn add_domain(tenant: &Tenant, workspace: &str) -> Option<String> {
 }
 
 /// A message that waits for a person, in a mailbox with a policy of its own.
-pub(crate) async fn add_review(tenant: &Tenant, mailbox: &str) -> String {
+pub(crate) async fn add_review(tenant: &Tenant, sender: &Caller, mailbox: &str) -> String {
     let policy = format!("{mailbox}/send-policy");
     tenant.key.put(&policy, json!({ "review": "all" })).await.ok();
-    let sent = tenant.key.post(&format!("{mailbox}/emails"), body("sendEmail").unwrap()).await.ok();
+    let sent = sender.post(&format!("{mailbox}/emails"), body("sendEmail").unwrap()).await.ok();
     tenant.key.put(&policy, body("setMailboxSendPolicy").unwrap()).await.ok();
     sent["review_id"].as_str().unwrap().to_owned()
 }
@@ -194,7 +194,7 @@ impl World {
         let triagers = format!("{inside}/task-triagers");
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = add_task(server, &tenant, &mailbox).await;
-        let review = add_review(&tenant, &inside).await;
+        let review = add_review(&tenant, &tenant.key, &inside).await;
         let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
         let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![

@@ -69,7 +69,7 @@ impl World {
         let triagers = format!("{}/task-triagers", path_of(&mailbox));
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = crate::catalog::add_task(server, &tenant, &mailbox).await;
-        let review = crate::catalog::add_review(&tenant, &path_of(&mailbox)).await;
+        let review = crate::catalog::add_review(&tenant, &tenant.key, &path_of(&mailbox)).await;
         let ids = vec![
             ("reviewId", review),
             ("triagerId", id(&triager)),

@@ -1,7 +1,7 @@
 //! Reviews and send policies in the console: the queue, decisions in it and by a link, and the forms of policies.
 
-use model::{Plan, Role};
-use operations::{SendPolicySettings, admin, sending::worker};
+use model::{Plan, Role, sending::OutboundMode};
+use operations::{Outbound, SendPolicySettings, admin, sending::worker};
 use serde_json::{Value, json};
 use testkit::{Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines};
 
@@ -9,6 +9,11 @@ use super::{
     person::{Mailbox, Person, cookies, form},
     writing::compose,
 };
+
+/// A server that takes messages to other servers.
+fn sending() -> ServerOptions {
+    ServerOptions { outbound: Outbound::new(OutboundMode::Sandbox), ..ServerOptions::default() }
+}
 
 /// Sets the policy of the workspace.
 async fn set_policy(person: &Person, policy: Value) {
@@ -54,7 +59,7 @@ fn flash(answer: &testkit::Answer) -> String {
 /// rules: CONSOLE-21
 #[both_engines]
 async fn admins_decide_about_messages_in_a_queue(engine: Engine) {
-    let server = Server::start(engine).await;
+    let server = Server::with(engine, sending()).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     assert!(ada.page("/console/reviews").await.contains("Nothing to review"));
@@ -107,7 +112,7 @@ async fn admins_decide_about_messages_in_a_queue(engine: Engine) {
 /// rules: CONSOLE-21
 #[both_engines]
 async fn a_message_is_edited_before_it_leaves(engine: Engine) {
-    let server = Server::start(engine).await;
+    let server = Server::with(engine, sending()).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     set_policy(&ada, json!({ "review": "all" })).await;
@@ -147,7 +152,7 @@ async fn a_message_is_edited_before_it_leaves(engine: Engine) {
 #[both_engines]
 async fn several_are_decided_at_once_and_approvals_are_undone(engine: Engine) {
     let send_policy = SendPolicySettings { undo_seconds: 60, ..SendPolicySettings::default() };
-    let server = Server::with(engine, ServerOptions { send_policy, ..ServerOptions::default() }).await;
+    let server = Server::with(engine, ServerOptions { send_policy, ..sending() }).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     set_policy(&ada, json!({ "review": "all" })).await;
@@ -180,7 +185,7 @@ async fn several_are_decided_at_once_and_approvals_are_undone(engine: Engine) {
 /// rules: CONSOLE-22
 #[both_engines]
 async fn a_link_shows_without_a_session_and_decides_once(engine: Engine) {
-    let server = Server::start(engine).await;
+    let server = Server::with(engine, sending()).await;
     let postbox = Person::admin(&server).await;
     let own = postbox.mailbox("Own").await;
     let ada = reachable(&server, &own.address).await;
@@ -254,7 +259,7 @@ async fn link_token(server: &Server, postbox: &Person, own: &Mailbox) -> String 
 /// rules: CONSOLE-23
 #[both_engines]
 async fn policies_are_set_with_a_form_and_tried_out(engine: Engine) {
-    let server = Server::start(engine).await;
+    let server = Server::with(engine, sending()).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     let fields = [
@@ -320,7 +325,7 @@ async fn policies_are_set_with_a_form_and_tried_out(engine: Engine) {
 /// rules: CONSOLE-24
 #[both_engines]
 async fn a_writer_is_told_what_the_policy_does_with_a_message(engine: Engine) {
-    let server = Server::start(engine).await;
+    let server = Server::with(engine, sending()).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;
     set_policy(&ada, json!({ "new_recipient": "review", "recipients": { "block": ["@evil.test"] } })).await;

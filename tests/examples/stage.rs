@@ -118,6 +118,17 @@ impl Stage {
                 let joined = self.server.anonymous().post("/api/console/invites/accept", body).await.ok();
                 furnished.set("MEMBER_ID", joined["account"]["id"].as_str().unwrap().to_owned());
             }
+            // Somebody else decides than who asked; only who asked withdraws.
+            "approveReview" | "rejectReview" | "withdrawReview" => {
+                let world = &furnished.world;
+                let sender = if id == "withdrawReview" { &world.tenant.key } else { &world.session };
+                let mailbox = world.path("/api/v1/mailboxes/{mailboxId}");
+                let review = catalog::add_review(&world.tenant, sender, &mailbox).await;
+                let path = format!("/api/v1/workspaces/{}/reviews/{review}", world.tenant.workspace);
+                let digest = world.session.get(&path).await.ok()["digest"].as_str().unwrap().to_owned();
+                furnished.set("REVIEW_ID", review);
+                furnished.set("REVIEW_DIGEST", digest);
+            }
             // It has exactly the labels that are named.
             "reorderCustomLabels" => *furnished = self.world().await,
             // Not an affiliate yet.

@@ -52,7 +52,7 @@ pub(super) enum Output {
 }
 
 /// The variables of the examples, and where their values come from.
-pub(super) const VARIABLES: [(&str, &str); 34] = [
+pub(super) const VARIABLES: [(&str, &str); 35] = [
     ("AGENT_MAILBOX_URL", "The address of this server."),
     ("AGENT_MAILBOX_API_KEY", "An API key: `key` of [createApiKey](#createApiKey), or from the console."),
     (
@@ -84,6 +84,7 @@ pub(super) const VARIABLES: [(&str, &str); 34] = [
     ("DOCUMENT_ID", "`id` of [listDocuments](#listDocuments)"),
     ("MEMBER_ID", "`account_id` of [listMembers](#listMembers)"),
     ("REVIEW_ID", "`id` of [listReviews](#listReviews)"),
+    ("REVIEW_DIGEST", "`digest` of [getReview](#getReview)"),
     ("INVITE_ID", "`id` of [listInvites](#listInvites)"),
     ("INVITE_TOKEN", "What follows `#` in `link` of [createInvite](#createInvite)"),
     ("DOMAIN_ID", "`id` of [listEmailDomains](#listEmailDomains)"),

@@ -34,7 +34,7 @@ pub(crate) fn body(id: &str) -> Option<Value> {
         }
         "updateCustomLabel" => json!({ "name": "Receipts" }),
         "reorderCustomLabels" => json!({ "ids": ["$LABEL_ID"] }),
-        "sendEmail" => {
+        "sendEmail" | "checkSendPolicy" => {
             json!({ "to": "$RECIPIENT", "subject": "Your order", "text": "Thank you for your order." })
         }
         "replyToEmail" => json!({ "text": "Thank you for writing." }),
@@ -57,6 +57,10 @@ pub(crate) fn body(id: &str) -> Option<Value> {
             "scheduled_send_at": FUTURE,
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": FUTURE }),
+        "setSendPolicy" => json!({ "new_recipient": "review", "recipients": { "block": ["@example.org"] } }),
+        "setMailboxSendPolicy" => json!({ "review": "all" }),
+        "approveReview" => json!({ "digest": "$REVIEW_DIGEST" }),
+        "rejectReview" => json!({ "reason": "Not before Friday." }),
         "createAgentConversation" => json!({ "title": "Orders of this week" }),
         "updateAgentConversation" => json!({ "title": "Orders of last week" }),
         "sendAgentMessage" => json!({ "content": "Which orders came in today?" }),
