@@ -84,3 +84,31 @@ async fn nothing_is_accepted_after_the_answer_of_a_policy(engine: Engine) {
     assert!(after.iter().all(|answer| answer.status == 403));
     assert_eq!(desk.handed_over().await.len(), accepted);
 }
+
+/// A program that does not know policies would let everything leave: none is set while one runs, and none starts afterwards.
+// rules: POLICY-20
+#[tokio::test]
+async fn a_policy_waits_for_older_nodes_and_keeps_them_out() {
+    let server = Server::start(Engine::Postgres).await;
+    let inbox = Inbox::new(&server).await;
+    let policy = format!("/api/v1/workspaces/{}/send-policy", inbox.workspace);
+    let run = async |sql: &'static str| {
+        server.app.db().system_write(async move |tx| tx.run(sql, &[]).await).await.unwrap();
+    };
+    run("INSERT INTO node (id, host, process, version, schema_version, started_at, sends, seen_at, clock_ahead, address,
+           pool_size, pool_in_use, pool_wait, server_connections, sending, settings)
+         VALUES ('old', 'h', 1, '0.0.1', 38, 0, 0, CAST(extract(epoch FROM now()) * 1000000 AS BIGINT), 0, '',
+           0, 0, 0, 0, 0, '{}')")
+    .await;
+    let refused = inbox.key.put(&policy, json!({ "review": "all" })).await;
+    refused.expect(503, "storage_unavailable");
+    assert_eq!(refused.header("retry-after"), "60");
+    assert!(refused.json()["fix"].as_str().unwrap().contains("older version"), "{}", refused.text());
+    assert_eq!(inbox.key.get(&policy).await.ok()["review"], "none");
+    run("UPDATE node SET seen_at = seen_at - 36000000 WHERE id = 'old'").await;
+    inbox.key.put(&policy, json!({ "review": "all" })).await.ok();
+    let since = "SELECT usable_since FROM migration WHERE version = 39";
+    let since: Option<(i64,)> =
+        server.app.db().system_read(async move |tx| tx.one(since, &[]).await).await.unwrap();
+    assert_eq!(since, Some((39,)), "older programs refuse the store");
+}

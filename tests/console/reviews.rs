@@ -182,7 +182,7 @@ async fn several_are_decided_at_once_and_approvals_are_undone(engine: Engine) {
     assert!(flash(&answer).contains("/console/reviews/undo"), "{}", flash(&answer));
 }
 
-/// rules: CONSOLE-22
+/// rules: CONSOLE-22, REVIEW-16
 #[both_engines]
 async fn a_link_shows_without_a_session_and_decides_once(engine: Engine) {
     let server = Server::with(engine, sending()).await;
