@@ -147,24 +147,28 @@ pub struct HoldRules {
     pub then: HoldOutcome,
 }
 
+#[expect(clippy::derivable_impls, reason = "`named` marks no default")]
 impl Default for RecipientMode {
     fn default() -> Self {
         Self::Open
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`named` marks no default")]
 impl Default for RuleAction {
     fn default() -> Self {
         Self::Allow
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`named` marks no default")]
 impl Default for ReviewMode {
     fn default() -> Self {
         Self::None
     }
 }
 
+#[expect(clippy::derivable_impls, reason = "`named` marks no default")]
 impl Default for ScanAction {
     fn default() -> Self {
         Self::Off

@@ -400,3 +400,10 @@ pub async fn count_outdated(tx: &mut SystemTx, model: &str) -> Result<i64> {
         tx.one("SELECT count(*) FROM passage_index WHERE model < $1 OR model > $1", &[model.into()]).await?;
     Ok(found.map_or(0, |(count,)| count))
 }
+
+/// How many passages have another byte than this one at a certain place of their vector: a look at every vector, which
+/// measurements compare an index with.
+pub async fn count_codes_without(tx: &mut Tx, byte: u8) -> Result<i64> {
+    let sql = "SELECT count(*) FROM passage_index WHERE workspace_id = $1 AND substr(code, 5, 1) <> $2";
+    Ok(tx.one::<(i64,)>(sql, &[[byte].as_slice().into()]).await?.map_or(0, |(count,)| count))
+}

@@ -231,7 +231,7 @@ pub async fn run(
     // A missing triager is reported before a missing model.
     get(app, call, mailbox, id.clone()).await?;
     assistant::require(app)?;
-    triage::run_now(app, call, mailbox, id, input.email_id).await
+    Box::pin(triage::run_now(app, call, mailbox, id, input.email_id)).await
 }
 
 /// Returns the conversation of a triager, created if it is missing.

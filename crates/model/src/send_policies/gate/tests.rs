@@ -80,6 +80,7 @@ fn a_new_recipient_is_one_that_nobody_sent_to_or_added() {
 // rules: POLICY-8, POLICY-9
 #[test]
 fn reviews_come_before_quiet_hours_and_an_approval_answers_only_them() {
+    use ReviewState::{Approved, Impossible, Possible};
     let known = [recipient("a@x.test", true, false)];
     let quiet =
         |from: &str, to: &str, then: &str| json!({ "timezone": "UTC", "from": from, "to": to, "then": then });
@@ -88,7 +89,6 @@ fn reviews_come_before_quiet_hours_and_an_approval_answers_only_them() {
     let asks = policy(json!({ "quiet_hours": quiet("11:00", "13:00", "review") }));
     let later = policy(json!({ "quiet_hours": quiet("13:00", "14:30", "schedule") }));
     let blocks = policy(json!({ "recipients": { "block": ["*"] } }));
-    use ReviewState::{Approved, Impossible, Possible};
     for (policies, review, expected) in [
         (vec![&all, &evening], Possible, "review review_all"),
         (vec![&all, &evening], Approved, "schedule 2026-07-14T13:00:00.000Z"),

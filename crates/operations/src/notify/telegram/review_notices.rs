@@ -1,5 +1,7 @@
 //! Notices of messages in review: all that a person needs to decide, with buttons if the chat may.
 
+use std::fmt::Write as _;
+
 use model::{ReviewId, events::EventType};
 use serde_json::Value;
 use store::{Tx, telegram::LinkRecord, vault::DataKey};
@@ -84,7 +86,7 @@ impl ReviewNotice {
             if summary.why.len() > MAX_NAMED {
                 named.push_str(" and more");
             }
-            tail.push_str(&format!("Why: {}.\n", cut(&named, MAX_LINE_CHARS * 2)));
+            let _ = writeln!(tail, "Why: {}.", cut(&named, MAX_LINE_CHARS * 2));
         }
         if summary.divergent {
             tail.push_str("Its plain text and its HTML differ: look at both in the console.\n");
@@ -93,11 +95,8 @@ impl ReviewNotice {
             tail.push_str("This chat cannot decide: only one that an admin linked in the console can.\n");
         }
         let ends = minute(summary.record.expires_at);
-        tail.push_str(&format!(
-            "Without a decision it is rejected at {ends}.\n{}/console/reviews/{}",
-            app.settings().public_url,
-            summary.record.id
-        ));
+        let (url, id) = (&app.settings().public_url, &summary.record.id);
+        let _ = write!(tail, "Without a decision it is rejected at {ends}.\n{url}/console/reviews/{id}");
         tail
     }
 }

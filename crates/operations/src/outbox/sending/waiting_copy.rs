@@ -1,6 +1,8 @@
 //! A message that does not leave yet: it waits for a person's decision, or for the end of quiet hours. Until then it is kept
 //! as a draft, so that it leaves as any other message.
 
+use std::fmt::Write as _;
+
 use model::{
     ReviewId, Timestamp,
     drafts::DraftState,
@@ -53,10 +55,14 @@ pub(crate) fn digest(content_id: &str, outgoing: &OutgoingMessage) -> String {
         // Neither part contains a NUL.
         hash.update([0]);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Stores a message until what it waits for has come. Its mailbox is locked, and the draft that it was is deleted.
+#[expect(clippy::too_many_lines, reason = "one after the other, and nearly all of it names fields")]
 pub(super) async fn store(
     tx: &mut Tx,
     app: &App,
