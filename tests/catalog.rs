@@ -72,7 +72,7 @@ fn body(id: &str) -> Option<Value> {
         "createInvite" => json!({ "email": "guest@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [] }),
         "updateAffiliate" => json!({ "payout_email": "pay@people.test" }),
-        "signUpAffiliate" | "createAgentConversation" => json!({}),
+        "signUpAffiliate" | "createAgentConversation" | "rejectReview" | "withdrawReview" => json!({}),
         "updateEmail" => json!({ "read": true }),
         "moveEmail" | "moveThread" => json!({ "folderId": "archive" }),
         "bulkReadEmails" => json!({ "ids": ["eml_none"], "read": true }),
@@ -83,7 +83,9 @@ fn body(id: &str) -> Option<Value> {
         "createWebhook" => json!({ "url": "https://hooks.example.org/", "event_types": ["mailbox.created"] }),
         "updateWebhook" => json!({ "url": "https://hooks.example.org/other" }),
         // The operator's address is the one mailbox that every server has.
-        "sendEmail" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "sendEmail" | "checkSendPolicy" => {
+            json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" })
+        }
         "replyToEmail" | "forwardEmail" => json!({ "to": "postmaster@agents.test", "text": "T" }),
         "saveDraft" => json!({ "to": "postmaster@agents.test", "subject": "S", "body": "T" }),
         "scheduleSend" => json!({
@@ -91,9 +93,7 @@ fn body(id: &str) -> Option<Value> {
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
         "setSendPolicy" | "setMailboxSendPolicy" => json!({ "caps": { "per_day": 1000 } }),
-        "checkSendPolicy" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
         "approveReview" => json!({ "digest": "another" }),
-        "rejectReview" | "withdrawReview" => json!({}),
         "updateAgentConversation" => json!({ "title": "Renamed" }),
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": "eml_none", "prompt": "shorter", "body": "T" }),

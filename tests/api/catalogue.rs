@@ -236,7 +236,9 @@ fn body_for(operation: &str, world: &World) -> Value {
         "bulkMoveEmails" => json!({ "ids": ["eml_none"], "folderId": "archive" }),
         "bulkDeleteEmails" => json!({ "ids": ["eml_none"] }),
         "waitForEmail" => json!({ "after": "2026-07-01T00:00:00Z", "timeout_seconds": 1 }),
-        "sendEmail" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "sendEmail" | "checkSendPolicy" => {
+            json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" })
+        }
         "replyToEmail" | "forwardEmail" => json!({ "to": "postmaster@agents.test", "text": "T" }),
         "saveDraft" => json!({ "to": "postmaster@agents.test", "subject": "S", "body": "T" }),
         "scheduleSend" => json!({
@@ -244,7 +246,6 @@ fn body_for(operation: &str, world: &World) -> Value {
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
         "setSendPolicy" | "setMailboxSendPolicy" => json!({ "review": "matched" }),
-        "checkSendPolicy" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
         "approveReview" => json!({ "digest": "another" }),
         "rejectReview" | "withdrawReview" => json!({}),
         "createAgentConversation" | "updateAgentConversation" => json!({ "title": "Fresh" }),

@@ -6,7 +6,6 @@ mod indexes;
 mod mail;
 
 use std::{
-    net::SocketAddr,
     path::Path,
     time::{Duration, Instant},
 };

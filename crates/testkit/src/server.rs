@@ -55,6 +55,11 @@ fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn ports::Facili
     Box::new(HttpFacilitator::new(url, http::HeaderMap::new(), time_limit))
 }
 
+/// Telegram's Bot API at another place.
+fn bot_at(base: &url::Url) -> Box<dyn ports::BotApi> {
+    Box::new(HttpBot::new(base, "7:secret"))
+}
+
 /// The bucket, or a folder beside the database.
 async fn open_blobs(store: &TestStore, bucket: Option<&str>) -> Blobs {
     let place = match bucket {
@@ -232,9 +237,7 @@ impl Server {
             embedder: options.embedder,
             hashing_cost: options.hashing_cost,
             restarts: RestartPolicy::default(),
-            bot: options
-                .telegram
-                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn ports::BotApi>),
+            bot: options.telegram.map(|(base, _)| bot_at(&base)),
         };
         let app = start(parts, &store, options.background).await;
         Self { app, clock, router: OnceLock::new(), web: options.web, store, broken }

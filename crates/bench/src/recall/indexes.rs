@@ -266,12 +266,7 @@ async fn fill(service: &Service, address: SocketAddr, wanted: usize) -> usize {
     let mut connection = Connection::open(address).await;
     let (mut snippets, mut round) = (0, 0);
     while snippets < wanted {
-        let text = messages::prose(
-            round,
-            std::env::var("TEMP_CHARS")
-                .map_or(DOCUMENT_CHARS, |c| c.parse().unwrap())
-                .min((wanted - snippets) * SNIPPET_CHARS),
-        );
+        let text = messages::prose(round, DOCUMENT_CHARS.min((wanted - snippets) * SNIPPET_CHARS));
         let body =
             serde_json::json!({ "name": format!("book {round}"), "type": "text", "text": text }).to_string();
         let added = connection.ask(&request(address, &service.key, "/api/v1/rag/documents", &body)).await;

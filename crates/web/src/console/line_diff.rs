@@ -169,9 +169,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_not_compared_line_by_line() {
-        let before: String = (0..2000).map(|line| format!("old {line}\n")).collect();
-        let after: String = (0..2000).map(|line| format!("new {line}\n")).collect();
-        let lines = compare(&before, &after);
+        let text = |word: &str| (0..2000).map(|line| format!("{word} {line}")).collect::<Vec<_>>().join("\n");
+        let lines = compare(&text("old"), &text("new"));
         assert_eq!(lines.len(), 4000);
         assert!(lines.iter().take(2000).all(|line| line.kind == LineKind::Removed));
     }

@@ -42,6 +42,7 @@ pub(super) fn routes() -> Router<State> {
 
 /// Messages of a conversation that are expanded at first.
 const MAX_OPEN_MESSAGES: usize = 8;
+
 /// An attachment.
 pub(super) struct FileRow {
     url: String,
@@ -71,8 +72,7 @@ pub(super) struct Message {
     snippet: String,
     at: When,
     open: bool,
-    draft: bool,
-    /// Where it can be edited or cancelled.
+    /// Where a draft, or a message that waits for its time, can be edited or cancelled.
     edit: String,
     in_review: bool,
     /// Where a person decides about it, for those who may.
@@ -184,7 +184,6 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
         files: files(&mail, &base),
         snippet: mail.snippet.clone().unwrap_or_default(),
         at: zone.when(mail.date),
-        draft: matches!(mail.folder_id.as_str(), "draft" | "scheduled"),
         in_review: mail.folder_id == SystemFolder::Review,
         review: String::new(),
         edit: match mail.folder_id.as_str() {
