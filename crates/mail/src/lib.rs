@@ -6,6 +6,7 @@ pub mod address;
 #[cfg(feature = "network")]
 pub mod authentication;
 pub mod auto_reply;
+pub mod bounce_class;
 pub mod classify;
 #[cfg(feature = "network")]
 pub mod client;

@@ -1,5 +1,6 @@
 //! Reports in the shapes that common servers give them.
 
+#[cfg(feature = "network")]
 mod written;
 
 use super::{Action, ComplaintReport, DeliveryReport, MAX_RECIPIENTS, Recipient, Report, read};
