@@ -407,12 +407,14 @@ pub async fn refund(
 ) -> Result<()> {
     let Some(at) = charged_at.filter(|_| credits > 0) else { return Ok(()) };
     let (kind, period) = (PoolKind::Credits.as_str(), PoolKind::Credits.period_of(at));
-    add_usage(tx, at.day(), &format!("credits.{}", class.as_str()), -credits).await?;
+    // The pool comes before the figures of the day, as where a node settles with it.
     let lock = tx.for_update();
     let sql = format!(
         "SELECT period_start, spent FROM allowance WHERE workspace_id = $1 AND kind = $2 AND period_start = $3{lock}"
     );
-    let Some(pool) = tx.one::<Pool>(&sql, &[kind.into(), period.into()]).await? else { return Ok(()) };
+    let pool = tx.one::<Pool>(&sql, &[kind.into(), period.into()]).await?;
+    add_usage(tx, at.day(), &format!("credits.{}", class.as_str()), -credits).await?;
+    let Some(pool) = pool else { return Ok(()) };
     let taken = pool.spent.min(credits);
     let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
     tx.run(sql, &[kind.into(), (pool.spent - taken).into()]).await?;
