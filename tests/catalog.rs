@@ -69,6 +69,7 @@ fn body(id: &str) -> Option<Value> {
         "runTaskTriager" => json!({ "email_id": "eml_none" }),
         "updateTask" => json!({ "status": "done" }),
         "updateMember" => json!({ "role": "admin" }),
+        "createSuppression" => json!({ "address": "suppressed@remote.test" }),
         "createInvite" => json!({ "email": "guest@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [] }),
         "updateAffiliate" => json!({ "payout_email": "pay@people.test" }),
@@ -195,10 +196,13 @@ impl World {
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = add_task(server, &tenant, &mailbox).await;
         let review = add_review(&tenant, &tenant.key, &inside).await;
+        let stopped = json!({ "address": "stopped@remote.test", "mailbox_id": public_id });
+        let stopped = tenant.key.post(&format!("{workspace}/suppressions"), stopped).await.ok();
         let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
         let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![
             ("reviewId", review),
+            ("suppressionId", stopped["id"].as_str().unwrap().to_owned()),
             ("triagerId", triager["id"].as_str().unwrap().to_owned()),
             ("taskId", task),
             ("blobId", memory["blobId"].as_str().unwrap().to_owned()),
@@ -333,6 +337,7 @@ pub(crate) fn nonexistent() -> Vec<(&'static str, String)> {
         ("folderId", "own".to_owned()),
         ("labelId", "lbl_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("reviewId", "rev_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("suppressionId", "sup_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("triagerId", "trg_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("taskId", "tsk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -385,6 +390,7 @@ pub(crate) async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<St
                 "delivery",
                 "send_policy",
                 "review",
+                "suppression",
                 "thread",
                 "event",
                 "email_domain",

@@ -70,8 +70,11 @@ impl World {
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = crate::catalog::add_task(server, &tenant, &mailbox).await;
         let review = crate::catalog::add_review(&tenant, &tenant.key, &path_of(&mailbox)).await;
+        let stopped = json!({ "address": "stopped@remote.test" });
+        let stopped = tenant.key.post(&format!("{workspace}/suppressions"), stopped).await.ok();
         let ids = vec![
             ("reviewId", review),
+            ("suppressionId", id(&stopped)),
             ("triagerId", id(&triager)),
             ("taskId", task),
             ("draftId", id(&draft)),
@@ -126,6 +129,7 @@ impl World {
             format!("{workspace}/api-keys"),
             format!("{workspace}/email-domains"),
             format!("{workspace}/webhooks"),
+            format!("{workspace}/suppressions"),
             "/api/v1/mailboxes".to_owned(),
             format!("{mailbox}/folders"),
             format!("{mailbox}/custom-labels"),
@@ -220,6 +224,7 @@ fn body_for(operation: &str, world: &World) -> Value {
             json!({ "name": "Fresh" })
         }
         "updateMember" => json!({ "role": "admin" }),
+        "createSuppression" => json!({ "address": "fresh@remote.test" }),
         "createInvite" => json!({ "email": "somebody@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [world.id("labelId")] }),
         "signUpAffiliate" | "updateAffiliate" => json!({ "code": "fresh-code" }),
@@ -313,6 +318,7 @@ fn missing(parameter: &str) -> (u16, &'static str) {
         "folderId" => (404, "Folder not found"),
         "labelId" => (404, "Label not found"),
         "reviewId" => (404, "Review not found"),
+        "suppressionId" => (404, "Suppression not found"),
         "blobId" => (404, "Memory not found"),
         "documentId" => (404, "Document not found"),
         "memberId" => (404, "Member not found"),

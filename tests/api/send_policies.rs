@@ -149,7 +149,7 @@ async fn faulty_policies_name_their_fields_and_change_nothing(engine: Engine) {
         (json!({ "recipients": { "block": ["a@x.test", "@x.*"] } }), "recipients.block[1]"),
         (json!({ "recipients": { "deny": [] } }), "recipients.deny"),
         (json!({ "caps": { "per_hour": -1 } }), "caps.per_hour"),
-        (json!({ "scan": { "secrets": "block" } }), "scan.secrets"),
+        (json!({ "scan": { "other_correspondents": "block" } }), "scan.other_correspondents"),
         (json!({ "hold": { "hours": 721 } }), "hold.hours"),
         (json!({ "review": true }), "review"),
         (json!({ "polite": true }), "polite"),

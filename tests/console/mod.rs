@@ -12,6 +12,7 @@ mod passwords;
 mod person;
 mod replying;
 mod reviews;
+mod suppressions;
 mod telegram;
 mod triage;
 mod writing;

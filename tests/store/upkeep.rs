@@ -127,6 +127,11 @@ async fn review_mail(
         scribe.call(actor, operation, (post.clone(), &format!("{review}/{rest}")), body).await;
     }
     scribe.call(who, "setSendPolicy", (put, &whole), Some(json!({}))).await;
+    let all = format!("{workspace}/suppressions");
+    let stopped = json!({ "address": "no@remote.test" });
+    let stopped = scribe.call(who, "createSuppression", (post, &all), Some(stopped)).await;
+    let one = format!("{all}/{}", text(&stopped["id"]));
+    scribe.call(who, "deleteSuppression", (Method::DELETE, &one), None).await;
 }
 
 async fn write_in_memory(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
@@ -360,6 +365,7 @@ fn resource_kind(operation: &str) -> &'static str {
         "createApiKey" | "updateApiKey" | "revokeApiKey" => "api_key",
         "setSendPolicy" | "setMailboxSendPolicy" | "deleteMailboxSendPolicy" => "send_policy",
         "approveReview" | "rejectReview" | "withdrawReview" => "review",
+        "createSuppression" | "deleteSuppression" => "suppression",
         "signUpAffiliate" | "updateAffiliate" => "affiliate",
         other => panic!("{other} needs its line here"),
     }

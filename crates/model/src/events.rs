@@ -43,6 +43,8 @@ named! {
         ReviewExpired "review.expired",
         /// An outgoing email was withdrawn before anybody decided about it.
         ReviewWithdrawn "review.withdrawn",
+        /// A recipient unsubscribed, by a managed link.
+        RecipientUnsubscribed "recipient.unsubscribed",
         /// A triager finished a run.
         TriagerRunFinished "triager.run_finished",
         /// A custom domain was verified.

@@ -192,6 +192,8 @@ kinds! {
     AuditEntryKind AuditEntryId "aud_";
     /// Reviews of outgoing messages.
     ReviewKind ReviewId "rev_";
+    /// A suppression of an address.
+    SuppressionKind SuppressionId "sup_";
 }
 
 #[cfg(test)]

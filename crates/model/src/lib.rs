@@ -15,6 +15,7 @@ pub mod drafts;
 pub mod emails;
 pub mod events;
 pub mod filter;
+mod findings;
 pub mod folders;
 mod id;
 pub mod identity;
@@ -35,6 +36,7 @@ mod scopes;
 pub mod search;
 pub mod send_policies;
 pub mod sending;
+pub mod suppressions;
 pub mod tasks;
 pub mod telegram;
 pub mod threads;
@@ -48,8 +50,8 @@ pub use causes::causes;
 pub use id::{
     AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, AuditEntryId, CommissionId, ConnectionId,
     ConversationId, DeliveryId, DocumentId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind,
-    LabelId, MailboxId, MemoryId, PaymentId, PayoutId, ReviewId, SessionId, TaskId, ThreadId, TriagerId,
-    TriagerRunId, TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
+    LabelId, MailboxId, MemoryId, PaymentId, PayoutId, ReviewId, SessionId, SuppressionId, TaskId, ThreadId,
+    TriagerId, TriagerRunId, TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

@@ -6,6 +6,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::findings::{FindingKind, ReviewFinding};
 use crate::{
     EmailId, MailboxId, ReviewId, SessionId, Timestamp, WorkspaceId,
     emails::{named, twenty_five},
@@ -28,32 +29,6 @@ named! {
         /// It was withdrawn before anybody decided.
         Withdrawn "withdrawn",
     }
-}
-
-named! {
-    /// What was found in a message.
-    FindingKind {
-        /// A password, key or token.
-        Secret "secret",
-        /// Personal data.
-        Personal "personal",
-        /// Something from people who are not among the recipients.
-        OtherCorrespondents "other_correspondents",
-        /// A file.
-        Attachment "attachment",
-    }
-}
-
-/// What was found in the contents of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReviewFinding {
-    /// What it is.
-    pub kind: FindingKind,
-    /// Where it is, such as `text` or `attachments[0]`.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// What it looks like, without its value.
-    pub masked: String,
 }
 
 /// Who asked for a message to be sent, and what was charged for it.

@@ -19,7 +19,7 @@ pub use self::{
     patterns::AddressPattern,
     quiet_hours::{ClockTime, QuietAction, QuietHours},
 };
-use crate::{Timestamp, emails::named, nulls::given, object::optional_object};
+use crate::{Timestamp, emails::named, findings::FindingKind, nulls::given, object::optional_object};
 
 /// The patterns that one list of a policy can have.
 pub const MAX_PATTERNS: usize = 500;
@@ -67,9 +67,21 @@ named! {
 }
 
 named! {
-    /// What happens to a message with certain contents. Only `off` is available yet.
+    /// What happens to a message with certain contents. From wide to narrow.
     ScanAction {
         /// Nothing is looked for.
+        Off "off",
+        /// A person decides about it.
+        Review "review",
+        /// It is refused.
+        Block "block",
+    }
+}
+
+named! {
+    /// Whether contents are compared with what other people wrote. Only `off` is available yet.
+    CorrespondentScan {
+        /// They are not.
         Off "off",
     }
 }
@@ -133,7 +145,7 @@ pub struct ScanRules {
     /// Personal data.
     pub personal: ScanAction,
     /// What came from people who are not among the recipients.
-    pub other_correspondents: ScanAction,
+    pub other_correspondents: CorrespondentScan,
     /// Files.
     pub attachments: ScanAction,
 }
@@ -172,6 +184,30 @@ impl Default for ReviewMode {
 impl Default for ScanAction {
     fn default() -> Self {
         Self::Off
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "`named` marks no default")]
+impl Default for CorrespondentScan {
+    fn default() -> Self {
+        Self::Off
+    }
+}
+
+impl ScanRules {
+    /// What happens to a message in which something of a kind was found.
+    pub const fn action(&self, kind: FindingKind) -> ScanAction {
+        match kind {
+            FindingKind::Secret => self.secrets,
+            FindingKind::Personal => self.personal,
+            FindingKind::OtherCorrespondents => ScanAction::Off,
+            FindingKind::Attachment => self.attachments,
+        }
+    }
+
+    /// Whether anything is looked for.
+    pub fn is_on(&self) -> bool {
+        FindingKind::ALL.iter().any(|kind| self.action(*kind) != ScanAction::Off)
     }
 }
 
@@ -267,7 +303,7 @@ pub struct NewSendCaps {
     pub per_recipient_per_day: Option<Option<i64>>,
 }
 
-/// What happens to messages with certain contents. Only `off` is available yet.
+/// What happens to messages with certain contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewScanRules {
@@ -279,7 +315,7 @@ pub struct NewScanRules {
     pub personal: Option<ScanAction>,
     /// What came from people who are not among the recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_correspondents: Option<ScanAction>,
+    pub other_correspondents: Option<CorrespondentScan>,
     /// Files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attachments: Option<ScanAction>,
@@ -322,10 +358,16 @@ named! {
         NewRecipient "new_recipient",
         /// The policy asks for a review of all messages.
         ReviewAll "review_all",
+        /// Something was found in the contents.
+        Content "content",
+        /// The contents could not be searched in time.
+        ScanFailed "scan_failed",
         /// These are quiet hours.
         QuietHours "quiet_hours",
         /// A cap has no room for the message yet.
         CapReached "send_cap_exceeded",
+        /// A recipient is suppressed.
+        RecipientSuppressed "recipient_suppressed",
         /// The sender cannot ask for a review, so that what would need one is refused.
         ReviewNeeded "review_needed",
     }

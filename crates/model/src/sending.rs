@@ -13,7 +13,10 @@ use serde::{
 
 pub use self::checks::{RecipientFault, answered_id, bare_content_id, is_inline_type};
 pub(crate) use self::checks::{valid_answered_id, valid_references, valid_subject};
-use crate::{AttachmentId, EmailId, ReviewId, ThreadId, Timestamp, emails::named};
+use crate::{
+    AttachmentId, EmailId, ReviewId, ThreadId, Timestamp, emails::named, object::optional_object,
+    suppressions::Unsubscribe,
+};
 
 /// Files of one message.
 pub const MAX_FILES: usize = 20;
@@ -59,6 +62,26 @@ named! {
         Complained "complained",
         /// The sandbox kept it; it goes nowhere.
         Sandboxed "sandboxed",
+        /// It was not sent to this address, which is suppressed.
+        Suppressed "suppressed",
+    }
+}
+
+named! {
+    /// Why a delivery failed, or is late.
+    FailureClass {
+        /// The address does not exist, or takes no mail for good. It is suppressed.
+        Hard "hard",
+        /// Something that passes.
+        Soft "soft",
+        /// The reputation of this server or of the sender's domain.
+        Block "block",
+        /// What the recipient's server does not accept: the message itself, its size, its files.
+        Policy "policy",
+        /// The mailbox is full.
+        Full "full",
+        /// The reply does not say.
+        Unknown "unknown",
     }
 }
 
@@ -88,13 +111,14 @@ impl DeliveryStatus {
         use RecipientState as State;
         let any = |wanted: State| states.contains(&wanted);
         let all = |wanted: State| !states.is_empty() && states.iter().all(|state| *state == wanted);
+        let got_nothing = |state: &State| matches!(state, State::Bounced | State::Suppressed);
         if any(State::Queued) {
             Self::Queued
         } else if any(State::Complained) {
             Self::Complained
-        } else if all(State::Bounced) {
+        } else if !states.is_empty() && states.iter().all(got_nothing) {
             Self::Bounced
-        } else if any(State::Bounced) {
+        } else if states.iter().any(got_nothing) {
             Self::Partial
         } else if all(State::Delivered) {
             Self::Delivered
@@ -323,6 +347,9 @@ pub struct NewMail {
     #[garde(dive)]
     #[serde(default)]
     pub headers: Headers,
+    /// How the recipient, who must be the only one, can unsubscribe.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub unsubscribe: Option<Unsubscribe>,
 }
 
 /// Headers that the sender sets.
@@ -445,6 +472,9 @@ pub struct SentMail {
     /// When it leaves, if `status` is `scheduled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_send_at: Option<Timestamp>,
+    /// Recipients that it is not sent to, since their addresses are suppressed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suppressed: Vec<String>,
     /// What to do next, unless it was sent or queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
@@ -474,6 +504,8 @@ pub struct RecipientDelivery {
     pub line: RecipientLine,
     /// Its status.
     pub state: RecipientState,
+    /// Why it failed, or is late; null for what was sent at once.
+    pub class: Option<FailureClass>,
     /// Number of attempts.
     pub attempts: i64,
     /// The last reply of the other server. Untrusted.

@@ -11,7 +11,7 @@ use crate::{
     inbox::{attachments, email_context, emails, threads},
     mailbox::{domains, folders, labels, mailboxes},
     notify::{telegram, webhooks},
-    outbox::{drafts, reviews, scheduled_sends, send_policies, sending},
+    outbox::{drafts, reviews, scheduled_sends, send_policies, sending, suppressions},
     recall::{knowledge, memory, search},
     upkeep::admin,
 };
@@ -36,6 +36,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         drafts::OPERATIONS,
         scheduled_sends::OPERATIONS,
         send_policies::OPERATIONS,
+        suppressions::OPERATIONS,
         reviews::OPERATIONS,
         threads::OPERATIONS,
         triagers::OPERATIONS,

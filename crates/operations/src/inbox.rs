@@ -3,6 +3,7 @@
 pub mod attachments;
 pub mod email_context;
 pub mod emails;
+pub(crate) mod extract;
 pub mod inbound;
 pub mod mail_log;
 pub mod postmaster;

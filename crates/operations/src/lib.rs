@@ -57,7 +57,7 @@ pub use self::{
     inbox::{attachments, email_context, emails, inbound, mail_log, scanning, test_message, threads},
     mailbox::{domains, folders, labels, mailboxes},
     notify::{telegram, webhooks},
-    outbox::{drafts, reviews, scheduled_sends, send_policies, sending},
+    outbox::{drafts, reviews, scheduled_sends, send_policies, sending, suppressions, unsubscribing},
     recall::{knowledge, memory, search},
     upkeep::{admin, backlog, counters, maintenance, nodes, storage, storage_rounds, trace},
 };

@@ -5,3 +5,5 @@ pub mod reviews;
 pub mod scheduled_sends;
 pub mod send_policies;
 pub mod sending;
+pub mod suppressions;
+pub mod unsubscribing;

@@ -52,6 +52,7 @@ pub mod spend_log;
 mod sql;
 pub mod storage_rounds;
 pub mod submissions;
+pub mod suppressions;
 pub mod system;
 pub mod tasks;
 pub mod telegram;

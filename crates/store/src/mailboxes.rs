@@ -12,6 +12,7 @@ use crate::{
     FromRow, Param, Row, Select, Tx,
     error::{Error, Result},
     sql::{Columns, long_list_params, long_list_placeholders, row},
+    suppressions,
 };
 
 /// A mailbox as it is stored.
@@ -444,6 +445,7 @@ pub async fn mark_deleted(tx: &mut Tx, id: &MailboxId, now: Timestamp) -> Result
 
 /// Deletes a mailbox for good, once its emails are deleted.
 pub async fn delete(tx: &mut Tx, id: &MailboxId) -> Result<()> {
+    suppressions::delete_of_mailbox(tx, id).await?;
     tx.run("DELETE FROM mailbox WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
     Ok(())
 }

@@ -136,6 +136,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "send policies",
         sql: include_str!("../migrations/0039_send_policies.sql"),
     },
+    Migration { version: 40, name: "suppressions", sql: include_str!("../migrations/0040_suppressions.sql") },
 ];
 
 /// A migration may take as long as it takes. The lock is any number that nothing else in the database uses.

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use model::Timestamp;
 
-use crate::{FromRow, Param, Row, SystemTx, error::Result, sql::row};
+use crate::{FromRow, Param, Row, SystemTx, error::Result, migrations, sql::row};
 
 /// Nodes that were not seen for this long are forgotten.
 const FORGOTTEN_AFTER_SECONDS: i64 = 24 * 3600;
 /// After this a node is forgotten if another one of the same machine has its address: it was started in its place.
 const REPLACED_AFTER_SECONDS: i64 = 35;
+
+/// A node that was not heard of for this long has ended.
+const ENDED_AFTER_SECONDS: i64 = 35;
 
 /// A digest of each setting that must be the same on all nodes, by name.
 pub type SettingDigests = BTreeMap<String, String>;
@@ -233,4 +236,20 @@ pub async fn claim(tx: &mut SystemTx, name: &str, node: &str, seconds: i64) -> R
 pub async fn release(tx: &mut SystemTx, name: &str, node: &str) -> Result<()> {
     tx.run("DELETE FROM lease WHERE name = $1 AND node_id = $2", &[name.into(), node.into()]).await?;
     Ok(())
+}
+
+/// Refuses programs that do not know a migration from now on. False while one of them runs.
+pub async fn require_schema(tx: &mut SystemTx, schema: i64, now: Timestamp) -> Result<bool> {
+    if let Some(clock) = tx.own_clock() {
+        let sql = format!(
+            "SELECT count(*) FROM node WHERE schema_version < $1 AND seen_at > {clock} - {}",
+            ENDED_AFTER_SECONDS * 1_000_000
+        );
+        let older: Option<(i64,)> = tx.one(&sql, &[schema.into()]).await?;
+        if older.is_some_and(|(count,)| count > 0) {
+            return Ok(false);
+        }
+    }
+    migrations::require(tx, schema, now).await?;
+    Ok(true)
 }

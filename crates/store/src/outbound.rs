@@ -4,7 +4,7 @@ use model::{
     EmailId, MailboxId, Timestamp,
     outbound::{OutboundKind, ReportState},
     send_policies::gate::Clearance,
-    sending::{RecipientLine, RecipientState},
+    sending::{FailureClass, RecipientLine, RecipientState},
 };
 
 use crate::{
@@ -80,6 +80,22 @@ pub struct DeliveryRecord {
     pub finished_at: Option<Timestamp>,
     /// The last reply of the remote server.
     pub reply: Option<String>,
+    /// Why it failed, or is late.
+    pub class: Option<FailureClass>,
+    /// Whether it was left out because the address is suppressed. Its state is `bounced` then.
+    pub suppressed: bool,
+}
+
+impl DeliveryRecord {
+    /// Whether it was tried, and failed for good.
+    pub fn is_failed(&self) -> bool {
+        self.state == RecipientState::Bounced && !self.suppressed
+    }
+
+    /// The state as it is shown.
+    pub fn shown_state(&self) -> RecipientState {
+        if self.suppressed { RecipientState::Suppressed } else { self.state }
+    }
 }
 
 columns!(DeliveryRecord {
@@ -93,6 +109,8 @@ columns!(DeliveryRecord {
     last_attempt_at,
     finished_at,
     reply,
+    class,
+    suppressed,
 });
 
 /// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
@@ -121,7 +139,8 @@ pub struct NewOutbound<'a> {
 impl NewOutbound<'_> {
     /// Refuses a message that the gate of send policies has not let through to these recipients.
     fn require_clearance(&self) -> Result<()> {
-        let recipients = self.recipients.iter().map(|one| one.recipient.as_str());
+        let sent_to = self.recipients.iter().filter(|one| !one.suppressed);
+        let recipients = sent_to.map(|one| one.recipient.as_str());
         if self.clearance.is_for(&self.mail.id, recipients) {
             Ok(())
         } else {
@@ -244,15 +263,22 @@ pub struct ClaimedMessage {
     pub content: ContentRecord,
     /// The positions of these recipients.
     pub claimed: Vec<i64>,
+    /// Those of them that must not be written to any more.
+    pub suppressed: Vec<i64>,
 }
 
 impl FromRow for ClaimedMessage {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        let claimed: Option<String> = row.next()?;
+        let (claimed, suppressed): (Option<String>, Option<String>) = (row.next()?, row.next()?);
         let mail = OutboundRecord::from_row(row)?;
-        let positions = claimed.iter().flat_map(|list| list.split(' ')).filter_map(|text| text.parse().ok());
-        Ok(Self { claimed: positions.collect(), mail, content: ContentRecord::from_row(row)? })
+        let (claimed, suppressed) = (positions(claimed.as_deref()), positions(suppressed.as_deref()));
+        Ok(Self { claimed, suppressed, mail, content: ContentRecord::from_row(row)? })
     }
+}
+
+/// Positions of recipients, as a statement lists them.
+fn positions(list: Option<&str>) -> Vec<i64> {
+    list.iter().flat_map(|list| list.split(' ')).filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Finds a message to deliver.
@@ -268,6 +294,12 @@ pub async fn find_claimed(
         &format!(
             "SELECT (SELECT string_agg(CAST(position AS TEXT), ' ') FROM delivery WHERE workspace_id = $1
                AND outbound_id = $2 AND state = 'queued' AND claimed_by = $3 AND claimed_until > $4),
+               (SELECT string_agg(CAST(position AS TEXT), ' ') FROM delivery WHERE workspace_id = $1
+               AND outbound_id = $2 AND state = 'queued' AND outbound.kind = 'mail' AND EXISTS (
+                 SELECT 1 FROM suppression WHERE suppression.workspace_id = $1
+                 AND suppression.address = lower(delivery.recipient)
+                 AND suppression.mailbox_id IN ('', outbound.mailbox_id)
+                 AND NOT (delivery.destination = '' AND suppression.reason = 'hard_bounce'))),
                outbound.{mail}, {content}
              FROM outbound JOIN content ON content.workspace_id = $1 AND content.id = outbound.content_id
              WHERE outbound.workspace_id = $1 AND outbound.id = $2"
@@ -320,19 +352,34 @@ pub async fn recipients(tx: &mut Tx, id: &str) -> Result<Vec<DeliveryRecord>> {
     .await
 }
 
+/// What a delivery report says about a recipient.
+#[derive(Clone, Debug)]
+pub struct ReportedState {
+    /// Its position among the recipients.
+    pub position: i64,
+    /// Its state.
+    pub state: RecipientState,
+    /// What its server said.
+    pub reply: Option<String>,
+    /// Why it failed.
+    pub class: Option<FailureClass>,
+}
+
 /// Records what a delivery report says about a recipient.
-pub async fn set_state(
-    tx: &mut Tx,
-    id: &str,
-    position: i64,
-    state: RecipientState,
-    reply: Option<&str>,
-    now: Timestamp,
-) -> Result<()> {
+pub async fn set_state(tx: &mut Tx, id: &str, reported: &ReportedState, now: Timestamp) -> Result<()> {
+    let ReportedState { position, state, reply, class } = reported;
     tx.run(
-        "UPDATE delivery SET state = $4, reply = coalesce($5, reply), finished_at = $6, next_attempt_at = NULL
+        "UPDATE delivery SET state = $4, reply = coalesce($5, reply), finished_at = $6, next_attempt_at = NULL,
+           class = $7
          WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3",
-        &[id.into(), position.into(), state.into(), reply.into(), now.into()],
+        &[
+            id.into(),
+            (*position).into(),
+            (*state).into(),
+            reply.as_deref().into(),
+            now.into(),
+            class.map(FailureClass::as_str).into(),
+        ],
     )
     .await?;
     Ok(())

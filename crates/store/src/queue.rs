@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use model::{Timestamp, WorkspaceId, sending::RecipientState};
+use model::{
+    Timestamp, WorkspaceId,
+    sending::{FailureClass, RecipientState},
+};
 
 use crate::{
     FromRow, Param, Row, SystemTx, Topic, Tx,
@@ -211,6 +214,10 @@ pub struct Attempt {
     pub reply: String,
     /// When it is retried, if it stays in the queue.
     pub next_attempt_at: Option<Timestamp>,
+    /// Why it failed, or is late.
+    pub class: Option<FailureClass>,
+    /// Whether it was left out because the address is suppressed.
+    pub suppressed: bool,
 }
 
 impl Attempt {
@@ -218,6 +225,8 @@ impl Attempt {
     pub fn apply(&self, record: &mut DeliveryRecord, now: Timestamp) {
         record.state = self.state;
         record.reply = Some(self.reply.clone());
+        record.class = self.class;
+        record.suppressed = self.suppressed;
         record.next_attempt_at = self.next_attempt_at;
         record.last_attempt_at = Some(now);
         record.finished_at = (self.state != RecipientState::Queued).then_some(now);
@@ -233,7 +242,7 @@ pub async fn record_attempts(
     attempts: &[(&ClaimedDelivery, &Attempt, Timestamp)],
 ) -> Result<Vec<bool>> {
     const RECORD: &str = "UPDATE delivery SET state = $5, reply = $6, next_attempt_at = $7, last_attempt_at = $8,
-           finished_at = $9, attempts = attempts + 1, claimed_by = NULL, claimed_until = NULL
+           finished_at = $9, attempts = attempts + 1, claimed_by = NULL, claimed_until = NULL, class = $11, suppressed = $12
          WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND state = 'queued' AND claimed_by = $4
          AND attempts = $10";
     let rows = attempts.iter().map(|attempt| attempt_params(node, *attempt));
@@ -271,6 +280,8 @@ fn attempt_params<'a>(
         now.into(),
         finished.into(),
         claimed.attempts.into(),
+        attempt.class.map(FailureClass::as_str).into(),
+        attempt.suppressed.into(),
     ]
 }
 

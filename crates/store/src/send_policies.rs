@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use model::{MailboxId, Timestamp, send_policies::NewSendPolicy};
 
 use crate::{
-    Param, SystemTx, Tx,
+    Param, Tx,
     error::Result,
-    migrations,
     sql::{Columns, Insert, columns, long_list_params, long_list_placeholders},
 };
 
 /// The migration that programs must know to obey policies.
 pub const SCHEMA: i64 = 39;
-/// A node that was not heard of for this long has ended.
-const ENDED_AFTER_SECONDS: i64 = 35;
+/// The one that they must know to search contents.
+pub const SCAN_SCHEMA: i64 = 40;
 
 /// A policy as it was set.
 #[derive(Clone, Debug)]
@@ -38,15 +37,20 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<PolicyRecord>>
     tx.all(&sql, &[mailbox.into()]).await
 }
 
-/// Whether the workspace or one of these mailboxes has a policy.
-pub async fn any(tx: &mut Tx, mailboxes: &BTreeSet<&MailboxId>) -> Result<bool> {
+/// Whether anything stands against messages of these mailboxes to these addresses, in lower case: a policy of the workspace
+/// or of a mailbox, or a suppression.
+pub async fn any(tx: &mut Tx, mailboxes: &BTreeSet<&MailboxId>, addresses: &[String]) -> Result<bool> {
     let ids: Vec<MailboxId> = mailboxes.iter().map(|id| (*id).clone()).collect();
+    let (of_workspace, nothing) = (MailboxId::from(""), String::new());
+    let mut params: Vec<Param<'_>> = long_list_params(&ids, &of_workspace).collect();
+    let first = params.len() + 2;
+    params.extend(long_list_params(addresses, &nothing));
     let sql = format!(
-        "SELECT mailbox_id FROM send_policy WHERE workspace_id = $1 AND mailbox_id IN ('', {}) LIMIT 1",
-        long_list_placeholders(2, ids.len())
+        "SELECT mailbox_id FROM send_policy WHERE workspace_id = $1 AND mailbox_id IN ('', {})
+         UNION ALL SELECT mailbox_id FROM suppression WHERE workspace_id = $1 AND address IN ({}) LIMIT 1",
+        long_list_placeholders(2, ids.len()),
+        long_list_placeholders(first, addresses.len())
     );
-    let of_workspace = MailboxId::from("");
-    let params: Vec<Param<'_>> = long_list_params(&ids, &of_workspace).collect();
     Ok(tx.one::<(MailboxId,)>(&sql, &params).await?.is_some())
 }
 
@@ -75,23 +79,6 @@ pub async fn set(tx: &mut Tx, mailbox: &MailboxId, policy: &NewSendPolicy, now: 
 pub async fn delete(tx: &mut Tx, mailbox: &MailboxId) -> Result<bool> {
     let sql = "DELETE FROM send_policy WHERE workspace_id = $1 AND mailbox_id = $2";
     Ok(tx.run(sql, &[mailbox.into()]).await? == 1)
-}
-
-/// Refuses programs that do not know policies from now on. False while one of them runs.
-pub async fn require_known(tx: &mut SystemTx, now: Timestamp) -> Result<bool> {
-    if tx.own_clock().is_some() {
-        let clock = tx.own_clock().unwrap_or_default();
-        let sql = format!(
-            "SELECT count(*) FROM node WHERE schema_version < $1 AND seen_at > {clock} - {}",
-            ENDED_AFTER_SECONDS * 1_000_000
-        );
-        let older: Option<(i64,)> = tx.one(&sql, &[SCHEMA.into()]).await?;
-        if older.is_some_and(|(count,)| count > 0) {
-            return Ok(false);
-        }
-    }
-    migrations::require(tx, SCHEMA, now).await?;
-    Ok(true)
 }
 
 /// Serialises what counts towards the caps of a workspace until the end of the transaction. It comes after the locks of

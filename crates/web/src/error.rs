@@ -96,9 +96,10 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::MessageTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Kind::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        Kind::IdempotencyKeyReused | Kind::RecipientsRefused | Kind::OutboundNotConfigured => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Kind::IdempotencyKeyReused
+        | Kind::RecipientsRefused
+        | Kind::RecipientSuppressed
+        | Kind::OutboundNotConfigured => StatusCode::UNPROCESSABLE_ENTITY,
         Kind::RateLimited | Kind::EmailSendRateLimitExceeded | Kind::SendCapExceeded => {
             StatusCode::TOO_MANY_REQUESTS
         }

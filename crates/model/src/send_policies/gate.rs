@@ -5,9 +5,10 @@
 //! can be added that leaves the gate out.
 
 use super::{
-    PolicyFinding, PolicyReason, RecipientMode, ReviewMode, RuleAction, SendPolicy, quiet_hours::QuietAction,
+    PolicyFinding, PolicyReason, RecipientMode, ReviewMode, RuleAction, ScanAction, SendPolicy,
+    quiet_hours::QuietAction,
 };
-use crate::{Timestamp, outbound::OutboundKind};
+use crate::{Timestamp, findings::ReviewFinding, outbound::OutboundKind};
 
 /// A recipient, and what the workspace knows of it.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct GateRecipient {
     pub was_sent_to: bool,
     /// Whether a received message was from it.
     pub was_received_from: bool,
+    /// Whether it is suppressed: the message goes to the others only.
+    pub is_suppressed: bool,
 }
 
 /// What a person has said about a message.
@@ -44,6 +47,8 @@ pub struct GateMessage<'a> {
     pub capped_until: Option<Timestamp>,
     /// What a person has said about it.
     pub review: ReviewState,
+    /// What was found in its contents; nothing if they were not searched, or not in time.
+    pub content: Option<&'a [ReviewFinding]>,
     /// When it is to be queued.
     pub now: Timestamp,
 }
@@ -61,6 +66,8 @@ pub enum Verdict {
     Block(Vec<PolicyFinding>),
     /// A cap has no room for it before this time.
     Capped(Timestamp),
+    /// All its recipients are suppressed.
+    Suppressed(Vec<PolicyFinding>),
 }
 
 /// The right to queue one message to certain recipients.
@@ -96,7 +103,13 @@ impl Clearance {
 
 /// Decides about a message under all policies that it must satisfy.
 pub fn decide(policies: &[SendPolicy], message: &GateMessage<'_>) -> Verdict {
-    let blocked = blocked(policies, message.recipients);
+    let recipients: Vec<&GateRecipient> =
+        message.recipients.iter().filter(|one| !one.is_suppressed).collect();
+    if recipients.is_empty() && !message.recipients.is_empty() {
+        return Verdict::Suppressed(suppressed(message.recipients));
+    }
+    let mut blocked = blocked(policies, &recipients);
+    blocked.extend(content_findings(policies, message, ScanAction::Block));
     if !blocked.is_empty() {
         return Verdict::Block(blocked);
     }
@@ -104,7 +117,7 @@ pub fn decide(policies: &[SendPolicy], message: &GateMessage<'_>) -> Verdict {
         return Verdict::Capped(until);
     }
     if message.review != ReviewState::Approved {
-        let reasons = review_reasons(policies, message);
+        let reasons = review_reasons(policies, message, &recipients);
         if !reasons.is_empty() {
             return match message.review {
                 ReviewState::Impossible => Verdict::Block(needs_review(reasons)),
@@ -116,18 +129,41 @@ pub fn decide(policies: &[SendPolicy], message: &GateMessage<'_>) -> Verdict {
         Some(end) => Verdict::Schedule(end),
         None => Verdict::Send(Clearance {
             message: message.id.to_owned(),
-            recipients: Some(message.recipients.iter().map(|one| one.address.clone()).collect()),
+            recipients: Some(recipients.iter().map(|one| one.address.clone()).collect()),
         }),
     }
 }
 
 /// The recipients that a policy forbids.
-fn blocked(policies: &[SendPolicy], recipients: &[GateRecipient]) -> Vec<PolicyFinding> {
+fn blocked(policies: &[SendPolicy], recipients: &[&GateRecipient]) -> Vec<PolicyFinding> {
     let found = recipients.iter().filter_map(|one| {
         let reason = policies.iter().find_map(|policy| forbids(policy, one))?;
         Some(PolicyFinding { code: reason, path: Some(one.path.clone()) })
     });
     found.collect()
+}
+
+/// Where something was found in the contents for which a policy says this.
+fn content_findings(
+    policies: &[SendPolicy],
+    message: &GateMessage<'_>,
+    action: ScanAction,
+) -> Vec<PolicyFinding> {
+    let found = message.content.unwrap_or_default().iter();
+    let meant = found.filter(|one| policies.iter().any(|policy| policy.scan.action(one.kind) == action));
+    let mut findings: Vec<PolicyFinding> = meant
+        .map(|one| PolicyFinding { code: PolicyReason::Content, path: Some(one.place.clone()) })
+        .collect();
+    findings.dedup();
+    findings
+}
+
+fn suppressed(recipients: &[GateRecipient]) -> Vec<PolicyFinding> {
+    let finding = |one: &GateRecipient| PolicyFinding {
+        code: PolicyReason::RecipientSuppressed,
+        path: Some(one.path.clone()),
+    };
+    recipients.iter().map(finding).collect()
 }
 
 fn forbids(policy: &SendPolicy, recipient: &GateRecipient) -> Option<PolicyReason> {
@@ -156,14 +192,22 @@ fn is_new_for_review(policy: &SendPolicy, recipient: &GateRecipient) -> bool {
         && !policy.recipients.allow.iter().any(|pattern| pattern.matches(&recipient.address))
 }
 
-fn review_reasons(policies: &[SendPolicy], message: &GateMessage<'_>) -> Vec<PolicyFinding> {
+fn review_reasons(
+    policies: &[SendPolicy],
+    message: &GateMessage<'_>,
+    recipients: &[&GateRecipient],
+) -> Vec<PolicyFinding> {
     let whole = |code: PolicyReason| PolicyFinding { code, path: None };
     let mut reasons = Vec::new();
-    for recipient in message.recipients {
+    for recipient in recipients {
         if policies.iter().any(|policy| is_new_for_review(policy, recipient)) {
             reasons
                 .push(PolicyFinding { code: PolicyReason::NewRecipient, path: Some(recipient.path.clone()) });
         }
+    }
+    reasons.extend(content_findings(policies, message, ScanAction::Review));
+    if message.content.is_none() && policies.iter().any(|policy| policy.scan.is_on()) {
+        reasons.push(whole(PolicyReason::ScanFailed));
     }
     let mut quiet = policies.iter().filter_map(|policy| policy.quiet_hours.as_ref());
     if quiet.any(|quiet| quiet.then == QuietAction::Review && quiet.end_of(message.now).is_some()) {

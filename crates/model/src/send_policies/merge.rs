@@ -81,6 +81,9 @@ impl NewSendPolicy {
             }),
             _ => {}
         }
+        if let Some(scan) = &self.scan {
+            faults.extend(scan.faults_under(&above.scan));
+        }
         if self.review.is_some_and(|own| own < above.review) {
             faults.push(PolicyFault::wider("review", above.review));
         }
@@ -123,6 +126,18 @@ impl NewRecipientRules {
             }
         }
         faults
+    }
+}
+
+impl NewScanRules {
+    fn faults_under(&self, above: &ScanRules) -> Vec<PolicyFault> {
+        let rules = [
+            ("secrets", self.secrets, above.secrets),
+            ("personal", self.personal, above.personal),
+            ("attachments", self.attachments, above.attachments),
+        ];
+        let wider = rules.into_iter().filter(|(_, own, above)| own.is_some_and(|own| own < *above));
+        wider.map(|(name, _, above)| PolicyFault::wider(format!("scan.{name}"), above)).collect()
     }
 }
 
@@ -172,13 +187,14 @@ mod tests {
     fn only_fields_that_are_set_can_be_wider() {
         let above = json!({
             "recipients": { "mode": "list", "allow": ["@x.test"] }, "new_recipient": "review",
-            "caps": { "per_hour": 5 }, "review": "all", "hold": { "hours": 24 },
+            "caps": { "per_hour": 5 }, "review": "all", "hold": { "hours": 24 }, "scan": { "secrets": "review" },
             "quiet_hours": { "timezone": "UTC", "from": "22:00", "to": "07:00" }
         });
         assert_eq!(faults(json!({}), above.clone()), Vec::<String>::new());
         let wider = json!({
             "recipients": { "mode": "open", "allow": ["a@x.test", "b@y.test", "*"] }, "new_recipient": "allow",
-            "caps": { "per_hour": 6, "per_day": null }, "quiet_hours": null, "review": "none", "hold": { "hours": 25 }
+            "caps": { "per_hour": 6, "per_day": null }, "quiet_hours": null, "review": "none", "hold": { "hours": 25 },
+            "scan": { "secrets": "off", "personal": "off" }
         });
         assert_eq!(
             faults(wider, above.clone()),
@@ -189,6 +205,7 @@ mod tests {
                 "new_recipient",
                 "caps.per_hour",
                 "quiet_hours",
+                "scan.secrets",
                 "review",
                 "hold.hours"
             ]

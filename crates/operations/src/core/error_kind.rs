@@ -29,6 +29,7 @@ pub enum ErrorKind {
     ContentWithheld,
     SenderNotAllowed,
     SendBlocked,
+    RecipientSuppressed,
     DecisionForbidden,
     QuotaExceeded,
     NotFound,
@@ -105,6 +106,7 @@ impl ErrorKind {
         Self::ContentWithheld,
         Self::SenderNotAllowed,
         Self::SendBlocked,
+        Self::RecipientSuppressed,
         Self::DecisionForbidden,
         Self::QuotaExceeded,
         Self::NotFound,
@@ -186,6 +188,9 @@ impl ErrorKind {
             Self::SendBlocked => {
                 "The send policy does not allow this message. Do not send it in another way; ask a person if it is needed."
             }
+            Self::RecipientSuppressed => {
+                "These addresses bounced, complained, unsubscribed or were added by hand. Do not write to them; GET /api/v1/workspaces/{workspaceId}/suppressions says why."
+            }
             Self::DecisionForbidden => {
                 "Another person or key decides about this message. Wait for the event review.approved or review.rejected."
             }
@@ -228,6 +233,7 @@ impl ErrorKind {
             Self::ContentWithheld => "content_withheld",
             Self::SenderNotAllowed => "sender_not_allowed",
             Self::SendBlocked => "send_blocked",
+            Self::RecipientSuppressed => "recipient_suppressed",
             Self::DecisionForbidden => "decision_forbidden",
             Self::QuotaExceeded => "quota_exceeded",
             Self::NotFound => "not_found",
@@ -304,6 +310,7 @@ impl ErrorKind {
             Self::ContentWithheld => "This content is withheld because it is unsafe.",
             Self::SenderNotAllowed => "The mailbox cannot send from this address.",
             Self::SendBlocked => "The send policy does not allow this message.",
+            Self::RecipientSuppressed => "All recipients of this message are suppressed.",
             Self::DecisionForbidden => "The requester of a message cannot decide about it.",
             Self::QuotaExceeded => "The workspace reached a limit of its plan.",
             Self::NotFound => "Not found",

@@ -80,6 +80,8 @@ pub struct SendPolicySettings {
     pub hold_seconds: Option<i64>,
     /// How long an approved message can be taken back before it leaves.
     pub undo_seconds: i64,
+    /// How long contents are searched at most, instead of 100 ms. What takes longer is reviewed.
+    pub scan_timeout: Option<Duration>,
     /// Whether a person cannot decide about messages of their own session.
     pub second_person: bool,
 }

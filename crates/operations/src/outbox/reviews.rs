@@ -73,6 +73,7 @@ const DECISION_ERRORS: &[ErrorKind] = &[
     ErrorKind::ReviewDecided,
     ErrorKind::ReviewChanged,
     ErrorKind::ReviewBlocked,
+    ErrorKind::RecipientSuppressed,
     ErrorKind::SenderNotAllowed,
     ErrorKind::ContentWithheld,
     ErrorKind::QuotaExceeded,

@@ -11,7 +11,7 @@ use model::{
     sending::NewMail,
 };
 use store::{
-    Tx,
+    Tx, nodes,
     send_policies::{self, PolicyRecord},
 };
 
@@ -25,7 +25,7 @@ use crate::{
     mailbox::mailboxes,
     outbox::sending::{
         self, Origin,
-        gate::{self, Candidate, Gate},
+        gate::{Candidate, Gate},
     },
 };
 
@@ -132,7 +132,7 @@ pub async fn get(app: &App, call: &Call) -> Result<SendPolicy> {
 /// Sets the policy of the workspace.
 #[crate::boxed]
 pub async fn set(app: &App, call: &Call, policy: NewSendPolicy) -> Result<SendPolicy> {
-    require_obeyed(app, call).await?;
+    require_obeyed(app, call, &policy).await?;
     let (app_, now) = (app.clone(), call.now);
     app.write(call, async move |tx| {
         store::workspaces::lock(tx).await?;
@@ -166,7 +166,7 @@ pub async fn set_of_mailbox(
     mailbox: &str,
     policy: NewSendPolicy,
 ) -> Result<SendPolicy> {
-    require_obeyed(app, call).await?;
+    require_obeyed(app, call, &policy).await?;
     let (app_, named, now) = (app.clone(), mailboxes::name(call, mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
@@ -225,10 +225,11 @@ fn refuse_wider(policy: &NewSendPolicy, above: &SendPolicy, now: model::Timestam
 }
 
 /// Refuses a policy while a program runs that would not obey it, and such programs from now on.
-async fn require_obeyed(app: &App, call: &Call) -> Result<()> {
+async fn require_obeyed(app: &App, call: &Call, policy: &NewSendPolicy) -> Result<()> {
     let now = call.now;
+    let schema = if policy.alone().scan.is_on() { send_policies::SCAN_SCHEMA } else { send_policies::SCHEMA };
     let is_obeyed =
-        app.db().system_write(async move |tx| send_policies::require_known(tx, now).await).await?;
+        app.db().system_write(async move |tx| nodes::require_schema(tx, schema, now).await).await?;
     if is_obeyed {
         return Ok(());
     }
@@ -245,9 +246,17 @@ pub async fn check(app: &App, call: &Call, mailbox: &str, input: NewMail) -> Res
     sending::require_complete(&outgoing)?;
     sending::check_request(app, origin.plan, outgoing.recipient_count())?;
     let (app_, mailbox, now) = (app.clone(), origin.mailbox.id.clone(), call.now);
+    let named = sending::routed_recipients(app, &origin, &outgoing).await?;
+    let scan = sending::content::scan(app, &origin, &outgoing).await?;
     app.read(call, async move |tx| {
-        let named = gate::recipients(&outgoing);
-        let candidate = Candidate { id: "", recipients: &named, review: ReviewState::Possible, now };
+        let candidate = Candidate {
+            id: "",
+            recipients: &named,
+            review: ReviewState::Possible,
+            content: scan.as_ref(),
+            digest: "",
+            now,
+        };
         let decision = Gate::load(tx, &app_, &mailbox).await?.decide(tx, candidate).await?;
         Ok(show(decision.verdict, now))
     })
@@ -261,6 +270,7 @@ fn show(verdict: Verdict, now: model::Timestamp) -> PolicyCheck {
         Verdict::Schedule(at) => (PolicyVerdict::Schedule, whole(PolicyReason::QuietHours), Some(at), None),
         Verdict::Review(reasons) => (PolicyVerdict::Review, reasons, None, None),
         Verdict::Block(reasons) => (PolicyVerdict::Block, reasons, None, None),
+        Verdict::Suppressed(reasons) => (PolicyVerdict::Block, reasons, None, None),
         Verdict::Capped(until) => {
             let seconds = now.seconds_until(until).max(1);
             (PolicyVerdict::Block, whole(PolicyReason::CapReached), None, Some(seconds))

@@ -6,7 +6,9 @@ mod acceptance;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod automatic;
+mod bounces;
 mod claims;
+pub(crate) mod content;
 pub(crate) mod copies;
 pub(crate) mod gate;
 mod incoming_reports;
@@ -41,7 +43,10 @@ use model::{
         SendStatus, SentMail,
     },
 };
-use store::{SystemTx, contents, emails, outbound};
+use store::{
+    SystemTx, contents, emails,
+    outbound::{self, DeliveryRecord},
+};
 
 use self::{
     acceptance::QueuedDelivery,
@@ -67,6 +72,7 @@ use crate::{
     inbox::emails::{present, refuse_flagged, visible},
     mailbox::mailboxes,
     outbox::drafts::loaded::{LoadedDraft, join_thread, load_unlocked},
+    outbox::unsubscribing,
 };
 
 /// The errors that every send can fail with.
@@ -74,6 +80,7 @@ const SENDING_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::SenderNotAllowed,
     ErrorKind::SendBlocked,
+    ErrorKind::RecipientSuppressed,
     ErrorKind::ContentWithheld,
     ErrorKind::QuotaExceeded,
     ErrorKind::DraftLocked,
@@ -146,6 +153,9 @@ pub(crate) async fn written(
     }
     Error::refuse(missing)?;
     outgoing.headers = headers(input.headers)?;
+    if let Some(asked) = input.unsubscribe {
+        unsubscribing::add_headers(app, origin, &mut outgoing, asked).await?;
+    }
     if let Some(id) = &input.in_reply_to {
         outgoing.in_reply_to = Some(answered_id(id)?);
         outgoing.references = outgoing.in_reply_to.clone().into_iter().collect();
@@ -162,6 +172,16 @@ pub(crate) async fn written(
             attachments::resolve(app, origin, given, outgoing.html.as_deref(), draft).await?;
     }
     Ok((outgoing, loaded))
+}
+
+/// The recipients of a message as the gate of send policies compares them.
+pub(crate) async fn routed_recipients(
+    app: &App,
+    origin: &Origin,
+    outgoing: &OutgoingMessage,
+) -> Result<Vec<gate::NamedRecipient>> {
+    let addressees = routing::addressees(app, origin, outgoing).await?;
+    Ok(gate::routed_recipients(outgoing, &addressees))
 }
 
 /// A field of the request replaces that of the draft.
@@ -493,7 +513,7 @@ pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Res
             Ok((email, queued, recipients))
         })
         .await?;
-    let states: Vec<RecipientState> = recipients.iter().map(|one| one.state).collect();
+    let states: Vec<RecipientState> = recipients.iter().map(DeliveryRecord::shown_state).collect();
     Ok(Delivery {
         email_id: email.id,
         message_id: email.message_id,
@@ -502,9 +522,10 @@ pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Res
         recipients: recipients
             .into_iter()
             .map(|one| RecipientDelivery {
+                state: one.shown_state(),
+                class: one.class,
                 recipient: one.recipient,
                 line: one.line,
-                state: one.state,
                 attempts: one.attempts,
                 last_reply: one.reply,
                 last_attempt_at: one.last_attempt_at,

@@ -1,7 +1,5 @@
 //! Documents of a workspace: stored byte for byte, split into passages in the background.
 
-mod extract;
-mod pdf;
 pub mod worker;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -67,6 +67,7 @@ pub const TABLES: &[&str] = &[
     "cap_use",
     "review",
     "review_link",
+    "suppression",
     "event_counter",
     "event",
     "domain_claim",

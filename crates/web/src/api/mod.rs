@@ -22,6 +22,7 @@ mod routes;
 mod scheduled_sends;
 mod send_policies;
 mod sending;
+mod suppressions;
 mod tasks;
 mod telegram;
 mod threads;
@@ -50,6 +51,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         drafts::endpoints(),
         scheduled_sends::endpoints(),
         send_policies::endpoints(),
+        suppressions::endpoints(),
         reviews::endpoints(),
         threads::endpoints(),
         conversations::endpoints(),

@@ -2,7 +2,7 @@
 
 use model::{
     AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DocumentId, DomainId,
-    EmailId, FolderId, InviteId, LabelId, ReviewId, TaskId, ThreadId, TriagerId, WebhookId,
+    EmailId, FolderId, InviteId, LabelId, ReviewId, SuppressionId, TaskId, ThreadId, TriagerId, WebhookId,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,6 +51,13 @@ paths! {
         "workspaceId" _workspace: String,
         /// The id of the review.
         "reviewId" review: ReviewId,
+    }
+    /// A suppression.
+    SuppressionPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the suppression.
+        "suppressionId" suppression: SuppressionId,
     }
     /// A custom domain.
     DomainPath {

@@ -8,7 +8,7 @@ use mail::{html::escape, safe_text::SafeText};
 use model::{
     ReviewId,
     emails::{Email, EmailQuery},
-    reviews::Review,
+    reviews::{FindingKind, Review},
     send_policies::PolicyReason,
 };
 use operations::{
@@ -23,7 +23,7 @@ use super::{
     links::encoded,
     message_badges::Badge,
     message_html::{frame_height, framed, pictures, sanitise},
-    review_words::{reason_badge, requester},
+    review_words::{place, reason_badge, requester},
     text::{person, plain, split_people},
     time::{When, Zone, size},
 };
@@ -68,6 +68,8 @@ pub(super) struct PendingMessage {
     pub(super) body: Body,
     pub(super) files: Vec<File>,
     pub(super) reasons: Vec<Badge>,
+    /// What was found in the contents: where, and what it looks like without its value.
+    pub(super) findings: Vec<(String, String)>,
     /// The subject of the draft, if it was another one.
     pub(super) drafted_subject: Option<String>,
     pub(super) changes: Vec<DiffLine>,
@@ -111,6 +113,7 @@ pub(super) async fn load(
         drafted_subject: drafted.map(|(subject, _)| subject.clone()).filter(|text| *text != message.subject),
         changes: drafted.map(|(_, body)| line_diff::compare(&as_text(body), &text)).unwrap_or_default(),
         reasons: review.reasons.iter().map(|reason| reason_badge(*reason)).collect(),
+        findings: findings(review),
         requester: requester(review),
         asked: zone.when(review.created_at),
         expires: zone.when(review.expires_at),
@@ -123,6 +126,12 @@ pub(super) async fn load(
         text,
         email,
     })
+}
+
+/// What was found in the contents, in the order of the message. A file is no finding beside what was found in it.
+fn findings(review: &Review) -> Vec<(String, String)> {
+    let shown = review.findings.iter().filter(|one| one.kind != FindingKind::Attachment);
+    shown.map(|one| (place(&one.place).to_owned(), one.masked.clone())).collect()
 }
 
 /// The recipients by line, those marked that are in review since they are new.

@@ -23,6 +23,13 @@ pub(super) fn reason_badge(reason: PolicyReason) -> Badge {
             ("Quiet hours", "The message was sent in quiet hours of the send policy.")
         }
         PolicyReason::RecipientBlocked => ("Blocked recipient", "The send policy blocks an address."),
+        PolicyReason::Content => {
+            ("Found in the contents", "The send policy asks about what the message contains.")
+        }
+        PolicyReason::ScanFailed => ("Not searched", "The contents could not be searched in time."),
+        PolicyReason::RecipientSuppressed => {
+            ("Suppressed recipient", "An address is not written to any more.")
+        }
         PolicyReason::CapReached => ("Cap reached", "A cap of the send policy is reached."),
         PolicyReason::ReviewNeeded => ("Needs a review", "The send policy asks a person about this message."),
     };
@@ -39,6 +46,11 @@ pub(super) fn reason_sentence(code: &str) -> Option<&'static str> {
         PolicyReason::ReviewAll | PolicyReason::ReviewNeeded => {
             "the send policy asks a person about this message"
         }
+        PolicyReason::RecipientSuppressed => {
+            "this address is suppressed: it bounced, complained, unsubscribed, or was added"
+        }
+        PolicyReason::Content => "the send policy does not allow what was found here",
+        PolicyReason::ScanFailed => "the contents could not be searched in time",
         PolicyReason::QuietHours => "these are quiet hours of the send policy",
         PolicyReason::CapReached => "a cap of the send policy is reached",
     })
@@ -124,11 +136,15 @@ fn seconds(refused: &Error) -> i64 {
 }
 
 /// The name of the line that a path such as `to[0]` is about.
-fn place(path: &str) -> &'static str {
+pub(super) fn place(path: &str) -> &'static str {
     match path.split('[').next().unwrap_or_default() {
         "to" => "To",
         "cc" => "Cc",
         "bcc" => "Bcc",
+        "subject" => "Subject",
+        "text" | "html" => "Text",
+        "attachments" if path.ends_with(".filename") => "Name of an attachment",
+        "attachments" => "Attachment",
         _ => "Message",
     }
 }

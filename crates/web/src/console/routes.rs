@@ -13,8 +13,8 @@ use operations::Error;
 use super::{
     agent, assets, audit, auth, compose, domains, events, integrations, invites, key_edit, keys, knowledge,
     live, mail, mail_actions, mailboxes, members, message_source, operator, overview, page, reader,
-    review_decisions, review_link, reviews, scheduled, send_policy, session_api, settings, telegram,
-    test_message, triage, undo_send, usage, webhooks,
+    review_decisions, review_link, reviews, scheduled, send_policy, session_api, settings, suppressions,
+    telegram, test_message, triage, undo_send, unsubscribe, usage, webhooks,
 };
 use crate::{State, request::client_address};
 
@@ -39,6 +39,8 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(reviews::routes())
         .merge(review_decisions::routes())
         .merge(review_link::routes())
+        .merge(suppressions::routes())
+        .merge(unsubscribe::routes())
         .merge(agent::routes())
         .merge(triage::routes())
         .merge(telegram::routes())

@@ -22,7 +22,7 @@ use super::{
     message_badges::capital,
     page::{self, html},
     review_words::reason_sentence,
-    send_policy_form::{self, MODES, NEW_RECIPIENT, PolicyFields, QUIET, REVIEWS},
+    send_policy_form::{self, MODES, NEW_RECIPIENT, PolicyFields, QUIET, REVIEWS, SCANS},
     shell::Shell,
     sidebar::fill_sidebar,
     time::Zone,

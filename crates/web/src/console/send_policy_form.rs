@@ -20,6 +20,14 @@ pub(super) const NEW_RECIPIENT: Choices =
 pub(super) const REVIEWS: Choices =
     &[("none", "Only messages that a rule asks a review for"), ("all", "All messages")];
 pub(super) const QUIET: Choices = &[("schedule", "Send it when they end"), ("review", "Ask a person first")];
+pub(super) const SCANS: Choices =
+    &[("off", "Do not look for it"), ("review", "Ask a person first"), ("block", "Refuse")];
+/// What is looked for in contents: the name of the field, its label and what it means.
+const SCANNED: &[(&str, &str, &str)] = &[
+    ("secrets", "Passwords, keys and tokens", "In the text, and in files that can be read."),
+    ("personal", "Personal data", "Card numbers, IBANs, national ids, lists of addresses."),
+    ("attachments", "Files", "Any file, whatever is in it."),
+];
 /// The caps: the name of the field, its label and what it counts.
 pub(super) const CAPS: &[(&str, &str, &str)] = &[
     ("per_hour", "Recipients per hour", "In any 60 minutes."),
@@ -39,6 +47,7 @@ pub(super) struct PolicyFields {
     pub(super) block: String,
     pub(super) new_recipient: &'static str,
     pub(super) caps: Vec<(&'static str, &'static str, &'static str, String)>,
+    pub(super) scans: Vec<(&'static str, &'static str, &'static str, &'static str)>,
     pub(super) is_quiet: bool,
     pub(super) timezone: String,
     pub(super) from: String,
@@ -67,6 +76,11 @@ impl PolicyFields {
                 .iter()
                 .zip(values)
                 .map(|((name, label, hint), cap)| (*name, *label, *hint, shown(cap)))
+                .collect(),
+            scans: SCANNED
+                .iter()
+                .zip([policy.scan.secrets, policy.scan.personal, policy.scan.attachments])
+                .map(|((name, label, hint), action)| (*name, *label, *hint, action.as_str()))
                 .collect(),
             is_quiet: quiet.is_some(),
             timezone: quiet.map_or_else(|| timezone.to_owned(), |quiet| quiet.timezone.clone()),
@@ -106,13 +120,17 @@ pub(super) fn policy(fields: &Fields, present: &SendPolicy) -> Result<NewSendPol
     };
     let caps: serde_json::Map<String, Value> =
         CAPS.iter().map(|(name, ..)| ((*name).to_owned(), number(fields, name))).collect();
+    let scan: serde_json::Map<String, Value> = SCANNED
+        .iter()
+        .map(|(name, ..)| ((*name).to_owned(), json!(fields.given(name).unwrap_or("off"))))
+        .collect();
     input(&json!({
         "recipients": {
             "mode": fields.given("mode").unwrap_or("open"),
             "allow": lines(fields.get("allow")), "block": lines(fields.get("block")),
         },
         "new_recipient": fields.given("new_recipient").unwrap_or("allow"),
-        "caps": caps, "quiet_hours": quiet, "scan": present.scan, "review": fields.given("review").unwrap_or("none"),
+        "caps": caps, "quiet_hours": quiet, "scan": scan, "review": fields.given("review").unwrap_or("none"),
         "hold": { "hours": hours, "then": present.hold.then },
     }))
 }
@@ -136,7 +154,11 @@ pub(super) fn place(path: &str) -> Option<(String, String)> {
     let cap = || {
         CAPS.iter().find(|(name, ..)| path == format!("caps.{name}")).map(|(name, label, _)| (*name, *label))
     };
-    found.or_else(cap).map(|(field, label)| (field.to_owned(), label.to_owned()))
+    let scan = || {
+        let known = SCANNED.iter().find(|(name, ..)| path == format!("scan.{name}"));
+        known.map(|(name, label, _)| (*name, *label))
+    };
+    found.or_else(cap).or_else(scan).map(|(field, label)| (field.to_owned(), label.to_owned()))
 }
 
 #[cfg(test)]
@@ -170,6 +192,7 @@ mod tests {
         assert_eq!(field("caps.per_day").as_deref(), Some("per_day"));
         assert_eq!(field("quiet_hours.to").as_deref(), Some("to"));
         assert_eq!(field("quiet_hours").as_deref(), Some("quiet_on"));
-        assert_eq!(field("scan.secrets"), None);
+        assert_eq!(field("scan.secrets").as_deref(), Some("secrets"));
+        assert_eq!(field("hold.then"), None);
     }
 }

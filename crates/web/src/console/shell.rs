@@ -59,7 +59,11 @@ impl OptionalPages {
 /// A group of the navigation, and whether it is open at first.
 const GROUPS: [(&str, bool, &[&str]); 3] = [
     ("developers", true, &["keys", "webhooks", "events", "sandbox", "integrations"]),
-    ("workspace", true, &["domains", "knowledge", "members", "usage", "send-policy", "audit", "settings"]),
+    (
+        "workspace",
+        true,
+        &["domains", "knowledge", "members", "usage", "send-policy", "suppressions", "audit", "settings"],
+    ),
     ("operator", false, &[]),
 ];
 

@@ -54,6 +54,7 @@ pub(super) fn icon(name: &str) -> &'static str {
         "policy" => {
             r#"<path d="M3.500 5.500h13M3.500 10h13M3.500 14.500h13"/><circle cx="7" cy="5.500" r="1.700"/><circle cx="13" cy="10" r="1.700"/><circle cx="8.500" cy="14.500" r="1.700"/>"#
         }
+        "block" => r#"<circle cx="10" cy="10" r="6.500"/><path d="m5.500 5.500 9 9"/>"#,
         "copy" => r#"<path d="M7.500 7.500H16V16H7.500z"/><path d="M12.500 7.500V4H4v8.500h3.500"/>"#,
         "search" => r#"<circle cx="8.800" cy="8.800" r="5"/><path d="m12.500 12.500 4 4"/>"#,
         "reply" => r#"<path d="M8 5 3.500 9.500 8 14"/><path d="M3.500 9.500H12c3 0 4.500 2 4.500 5.500"/>"#,

@@ -52,7 +52,7 @@ pub(super) enum Output {
 }
 
 /// The variables of the examples, and where their values come from.
-pub(super) const VARIABLES: [(&str, &str); 35] = [
+pub(super) const VARIABLES: [(&str, &str); 36] = [
     ("AGENT_MAILBOX_URL", "The address of this server."),
     ("AGENT_MAILBOX_API_KEY", "An API key: `key` of [createApiKey](#createApiKey), or from the console."),
     (
@@ -83,6 +83,7 @@ pub(super) const VARIABLES: [(&str, &str); 35] = [
     ("BLOB_ID", "`blobId` of [remember](#remember)"),
     ("DOCUMENT_ID", "`id` of [listDocuments](#listDocuments)"),
     ("MEMBER_ID", "`account_id` of [listMembers](#listMembers)"),
+    ("SUPPRESSION_ID", "`id` of [listSuppressions](#listSuppressions)"),
     ("REVIEW_ID", "`id` of [listReviews](#listReviews)"),
     ("REVIEW_DIGEST", "`digest` of [getReview](#getReview)"),
     ("INVITE_ID", "`id` of [listInvites](#listInvites)"),

@@ -59,6 +59,7 @@ pub(crate) fn body(id: &str) -> Option<Value> {
         "rescheduleSend" => json!({ "scheduled_send_at": FUTURE }),
         "setSendPolicy" => json!({ "new_recipient": "review", "recipients": { "block": ["@example.org"] } }),
         "setMailboxSendPolicy" => json!({ "review": "all" }),
+        "createSuppression" => json!({ "address": "ada@example.com", "note": "Asked us by phone to stop." }),
         "approveReview" => json!({ "digest": "$REVIEW_DIGEST" }),
         "rejectReview" => json!({ "reason": "Not before Friday." }),
         "createAgentConversation" => json!({ "title": "Orders of this week" }),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::send_policies::NewSendPolicy;
+use crate::{findings::FindingKind, send_policies::NewSendPolicy};
 
 fn policy(json: Value) -> SendPolicy {
     serde_json::from_value::<NewSendPolicy>(json).unwrap().alone()
@@ -16,6 +16,7 @@ fn recipient(address: &str, was_sent_to: bool, was_received_from: bool) -> GateR
         address: address.to_owned(),
         was_sent_to,
         was_received_from,
+        is_suppressed: false,
     }
 }
 
@@ -24,7 +25,7 @@ fn noon() -> Timestamp {
 }
 
 fn verdict(policies: &[SendPolicy], recipients: &[GateRecipient], review: ReviewState) -> String {
-    let message = GateMessage { id: "m", recipients, capped_until: None, review, now: noon() };
+    let message = GateMessage { id: "m", recipients, capped_until: None, review, content: None, now: noon() };
     let codes =
         |found: &[PolicyFinding]| found.iter().map(|one| one.code.as_str()).collect::<Vec<_>>().join(" ");
     match decide(policies, &message) {
@@ -33,6 +34,7 @@ fn verdict(policies: &[SendPolicy], recipients: &[GateRecipient], review: Review
         Verdict::Review(found) => format!("review {}", codes(&found)),
         Verdict::Block(found) => format!("block {}", codes(&found)),
         Verdict::Capped(_) => "capped".to_owned(),
+        Verdict::Suppressed(found) => format!("suppressed {}", codes(&found)),
     }
 }
 
@@ -112,6 +114,7 @@ fn a_clearance_is_for_one_message_and_its_recipients() {
         recipients: &recipients,
         capped_until: None,
         review: ReviewState::Possible,
+        content: None,
         now: noon(),
     };
     let Verdict::Send(clearance) = decide(&[], &message) else { panic!("it may leave") };
@@ -120,6 +123,60 @@ fn a_clearance_is_for_one_message_and_its_recipients() {
     assert!(!clearance.is_for("m", ["a@x.test", "b@x.test"].into_iter()));
     assert!(Clearance::of_service("m", OutboundKind::Email).is_none());
     assert!(Clearance::of_returned_report("m", OutboundKind::Forward, Some("a@x.test")).is_none());
+}
+
+// rules: LEAK-1, LEAK-4, LEAK-5
+#[test]
+fn findings_are_refused_or_reviewed_as_the_strictest_policy_says() {
+    let finding =
+        |kind, place: &str| ReviewFinding { kind, place: place.to_owned(), masked: "…".to_owned() };
+    let found = [finding(FindingKind::Secret, "text"), finding(FindingKind::Personal, "attachments[0]")];
+    let known = [recipient("a@x.test", true, true)];
+    let judge = |rules: Value, content: Option<&[ReviewFinding]>, review| {
+        let policies =
+            [policy(json!({ "scan": rules })), policy(json!({ "scan": { "personal": "review" } }))];
+        let message =
+            GateMessage { id: "m", recipients: &known, capped_until: None, review, content, now: noon() };
+        match decide(&policies, &message) {
+            Verdict::Send(_) => "send".to_owned(),
+            Verdict::Review(found) => format!("review {found:?}"),
+            Verdict::Block(found) => format!("block {found:?}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    use ReviewState::{Approved, Impossible, Possible};
+    let off = json!({});
+    assert!(judge(off.clone(), Some(&found), Possible).starts_with("review"));
+    assert_eq!(judge(off.clone(), Some(&found[..1]), Possible), "send");
+    assert!(judge(json!({ "secrets": "block" }), Some(&found), Possible).contains("\"text\""));
+    assert!(judge(json!({ "secrets": "block" }), Some(&found), Approved).starts_with("block"));
+    assert_eq!(judge(json!({ "secrets": "review" }), Some(&found), Approved), "send");
+    assert!(judge(json!({ "secrets": "review" }), Some(&found), Impossible).starts_with("block"));
+    // What was not searched in time is never let through unseen.
+    assert!(judge(off.clone(), None, Possible).contains("ScanFailed"));
+    assert!(judge(off, None, Impossible).starts_with("block"));
+}
+
+// rules: SUPPRESS-4
+#[test]
+fn suppressed_recipients_are_left_out_and_nobody_else() {
+    let suppressed = GateRecipient { is_suppressed: true, ..recipient("no@x.test", false, false) };
+    let known = recipient("a@x.test", true, false);
+    let policies = [policy(json!({ "new_recipient": "block" }))];
+    // A policy has nothing to say about an address that the message is not sent to.
+    let both = [suppressed.clone(), known];
+    let message = GateMessage {
+        id: "m",
+        recipients: &both,
+        capped_until: None,
+        review: ReviewState::Possible,
+        content: None,
+        now: noon(),
+    };
+    let Verdict::Send(clearance) = decide(&policies, &message) else { panic!("it is sent to the other") };
+    assert!(clearance.is_for("m", ["a@x.test"].into_iter()));
+    assert!(!clearance.is_for("m", ["no@x.test"].into_iter()));
+    assert_eq!(verdict(&policies, &[suppressed], ReviewState::Approved), "suppressed recipient_suppressed");
 }
 
 fn any_policy() -> impl Strategy<Value = SendPolicy> {
@@ -160,6 +217,7 @@ fn strictness(verdict: &Verdict) -> u8 {
         Verdict::Review(_) => 2,
         Verdict::Capped(_) => 3,
         Verdict::Block(_) => 4,
+        Verdict::Suppressed(_) => 5,
     }
 }
 
@@ -173,7 +231,7 @@ proptest! {
     ) {
         let review = if approved { ReviewState::Approved } else { ReviewState::Possible };
         let judge = |policies: &[SendPolicy], recipients: &[GateRecipient]| {
-            strictness(&decide(policies, &GateMessage { id: "m", recipients, capped_until: None, review, now: noon() }))
+            strictness(&decide(policies, &GateMessage { id: "m", recipients, capped_until: None, review, content: None, now: noon() }))
         };
         let whole = judge(&policies, &recipients);
         prop_assert!(judge(&policies[1..], &recipients) <= whole);

@@ -145,7 +145,7 @@ pub async fn approve(app: &App, call: &Call, id: ReviewId, approval: Approval) -
         approval: ApprovalState::Approved(id, (undo > 0).then(|| call.now.plus_seconds(undo))),
     };
     let submission = Submission::prepare(app, origin, outgoing, (Some(draft), true), asked, call.now).await?;
-    let digest = if edited.is_empty() { record.digest.clone() } else { submission.digest()? };
+    let digest = if edited.is_empty() { record.digest.clone() } else { submission.digest().to_owned() };
     let approved = ReviewRecord {
         state: ReviewState::Approved,
         digest,

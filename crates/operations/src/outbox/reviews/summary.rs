@@ -94,10 +94,19 @@ fn why(record: &ReviewRecord, source: &Source) -> Vec<String> {
             }
             PolicyReason::ReviewAll => "all messages are reviewed".to_owned(),
             PolicyReason::QuietHours => "it is within quiet hours".to_owned(),
+            PolicyReason::Content => found(record, finding.path.as_deref().unwrap_or_default()),
+            PolicyReason::ScanFailed => "its contents could not be searched".to_owned(),
             other => other.as_str().replace('_', " "),
         }
     });
     reasons.collect()
+}
+
+/// What was found at a place of the contents.
+fn found(record: &ReviewRecord, place: &str) -> String {
+    let here = record.findings.iter().filter(|one| one.place == place);
+    let masked: Vec<&str> = here.map(|one| one.masked.as_str()).collect();
+    format!("found in {place}: {}", masked.join(", "))
 }
 
 /// The address that a path such as `cc[1]` names.

@@ -103,7 +103,10 @@ fn outcome(recipients: &[DeliveryRecord], last: Timestamp) -> Option<bool> {
             && one.attempts > 0
             && one.next_attempt_at.is_some_and(|at| at > last)
     };
-    if is(RecipientState::Bounced) || recipients.is_empty() || recipients.iter().any(beyond_window) {
+    if recipients.iter().any(DeliveryRecord::is_failed)
+        || recipients.is_empty()
+        || recipients.iter().any(beyond_window)
+    {
         return Some(false);
     }
     (!is(RecipientState::Queued)).then_some(true)

@@ -15,7 +15,11 @@ use store::{
     vault::DataKey,
 };
 
-use super::outcomes::{self, Change, Outcome, conclude};
+use super::{
+    bounces,
+    outcomes::{self, Change, Outcome, conclude},
+    routing::SUPPRESSED_REPLY,
+};
 use crate::{
     core::{
         app::App,
@@ -41,6 +45,8 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(16);
 /// Maximum length of a stored reply.
 const MAX_REPLY_BYTES: usize = 500;
+/// What stands before the last answer where retrying has ended.
+const GIVEN_UP: &str = "Given up; the last answer was: ";
 /// Reports that are written in one round.
 const MAX_REPORTS_PER_ROUND: i64 = 20;
 
@@ -134,6 +140,34 @@ async fn record_reachability(app: &App, destination: &str, unreachable: bool) ->
     Ok(())
 }
 
+/// Records that recipients were left out because their addresses were suppressed after the message was queued.
+pub(super) async fn record_suppressed(
+    app: &App,
+    group: &Group,
+    mail: &OutboundRecord,
+    records: Vec<queue::ClaimedDelivery>,
+) -> Result<()> {
+    let attempt = Attempt {
+        state: RecipientState::Bounced,
+        reply: SUPPRESSED_REPLY.to_owned(),
+        next_attempt_at: None,
+        class: None,
+        suppressed: true,
+    };
+    let outcome = Arc::new(Outcome {
+        app: app.clone(),
+        key: app.data_key(&group.workspace).await?,
+        id: mail.id.clone(),
+        email: mail.mailbox_id.clone().zip(mail.email_id.clone()),
+        attempts: records.into_iter().map(|record| (record, attempt.clone())).collect(),
+        now: app.now(),
+    });
+    if let Some(recipients) = outcomes::store(&group.workspace, outcome).await? {
+        app.outbox().publish(&group.workspace, &mail.id, recipients);
+    }
+    Ok(())
+}
+
 fn attempt_of(
     app: &App,
     mail: &OutboundRecord,
@@ -145,18 +179,20 @@ fn attempt_of(
         HandoverOutcome::Accepted(reply) => (RecipientState::Sent, reply),
         HandoverOutcome::Refused(reply) => (RecipientState::Bounced, reply),
         HandoverOutcome::Deferred(reply) | HandoverOutcome::Unreachable(reply) if now >= mail.expires_at => {
-            (RecipientState::Bounced, format!("Given up; the last answer was: {reply}"))
+            (RecipientState::Bounced, format!("{GIVEN_UP}{reply}"))
         }
         HandoverOutcome::Deferred(reply) | HandoverOutcome::Unreachable(reply) => {
             (RecipientState::Queued, reply)
         }
     };
+    let said = reply.strip_prefix(GIVEN_UP).unwrap_or(&reply);
     let index = usize::try_from(before).unwrap_or_default().min(RETRY_DELAYS_SECONDS.len() - 1);
     let pause = jitter_seconds(app, RETRY_DELAYS_SECONDS[index]).max(1);
     let next = now.plus_seconds(pause).min(mail.expires_at.max(now.plus_seconds(1)));
     let next_attempt_at = (state == RecipientState::Queued).then_some(next);
+    let class = (state != RecipientState::Sent).then(|| bounces::class_of(said));
     let reply = mail::printable(&reply, MAX_REPLY_BYTES);
-    Attempt { state, reply, next_attempt_at }
+    Attempt { state, reply, next_attempt_at, class, suppressed: false }
 }
 
 /// Delivers to mailboxes of this server, each in a transaction with its record, so that it happens once.
@@ -216,7 +252,8 @@ async fn deliver_to(
 ) -> Result<()> {
     let (key, now, id) = (app.data_key(&record.workspace).await?, app.now(), app.new_id());
     let reply = "250 2.1.5 Delivered to a mailbox of this server".to_owned();
-    let attempt = Attempt { state: RecipientState::Sent, reply, next_attempt_at: None };
+    let attempt =
+        Attempt { state: RecipientState::Sent, reply, next_attempt_at: None, class: None, suppressed: false };
     let (app_, record_, attempt_, id_) = (app.clone(), record.clone(), attempt.clone(), id.clone());
     let delivered = app
         .db()

@@ -138,12 +138,19 @@ impl ArrivedMessage<'_> {
         let (app, mailbox) = (self.app, &self.arriving.recipient.mailbox);
         let gate = Gate::load(tx, app, mailbox).await?;
         let id = app.new_uuid().simple().to_string();
-        let recipients = [NamedRecipient { path: "to[0]".to_owned(), address: to.to_lowercase() }];
+        let recipients =
+            [NamedRecipient { path: "to[0]".to_owned(), address: to.to_lowercase(), is_here: false }];
         let mut at = self.arriving.now;
         // Quiet hours end and caps have room again: it is asked as of then.
         for _ in 0..MAX_DELAYS {
-            let candidate =
-                Candidate { id: &id, recipients: &recipients, review: ReviewState::Impossible, now: at };
+            let candidate = Candidate {
+                id: &id,
+                recipients: &recipients,
+                review: ReviewState::Impossible,
+                content: None,
+                digest: "",
+                now: at,
+            };
             let decision = gate.decide(tx, candidate).await?;
             match &decision.verdict {
                 Verdict::Send(clearance) => {
@@ -280,6 +287,8 @@ fn queued(recipient: &str, at: Timestamp) -> DeliveryRecord {
         last_attempt_at: None,
         finished_at: None,
         reply: None,
+        class: None,
+        suppressed: false,
     }
 }
 

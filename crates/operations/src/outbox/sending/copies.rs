@@ -26,7 +26,7 @@ use store::{
 };
 
 use super::{
-    gate,
+    bounces,
     origin::Origin,
     outgoing_message::OutgoingMessage,
     routing::{Addressee, Route},
@@ -99,8 +99,9 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
         });
     }
     outbound::insert_all(tx, &queued).await?;
-    let people = copies.iter().flat_map(|copy| gate::recipients(copy.outgoing));
-    let addresses: BTreeSet<String> = people.map(|one| one.address).collect();
+    let people = copies.iter().flat_map(|copy| copy.addressees);
+    let written_to = people.filter(|one| !matches!(one.route, Route::Suppressed));
+    let addresses: BTreeSet<String> = written_to.map(|one| one.address.to_lowercase()).collect();
     correspondents::record(tx, Direction::Sent, &addresses).await?;
     let mut log = Vec::new();
     for ((copy, message), (_, mail)) in copies.iter().zip(&messages).zip(&new_emails) {
@@ -115,6 +116,9 @@ pub(super) async fn store_all(tx: &mut Tx, app: &App, copies: &[SenderCopy<'_>])
         }
     }
     NewEvent::append_all(tx, app, log).await?;
+    for (copy, message) in copies.iter().zip(&messages) {
+        bounces::suppress(tx, app, &message.record, (&[], &message.recipients), copy.now).await?;
+    }
     let sent = copies.iter().zip(messages).zip(new_emails);
     Ok(sent.map(|((copy, message), (_, mail))| copy.finish(app, message, mail)).collect())
 }
@@ -137,7 +141,7 @@ impl QueuedMessage {
     }
 
     fn any_bounced(&self) -> bool {
-        self.recipients.iter().any(|one| one.state == RecipientState::Bounced)
+        self.recipients.iter().any(DeliveryRecord::is_failed)
     }
 }
 
@@ -155,7 +159,7 @@ impl SenderCopy<'_> {
         let recipients = delivery_records(self.addressees, self.now);
         let states: Vec<RecipientState> = recipients.iter().map(|one| one.state).collect();
         let status = DeliveryStatus::of(&states);
-        let failed = status != DeliveryStatus::Queued && states.contains(&RecipientState::Bounced);
+        let failed = status != DeliveryStatus::Queued && recipients.iter().any(DeliveryRecord::is_failed);
         let record = OutboundRecord {
             id: self.id.as_str().to_owned(),
             mailbox_id: Some(self.mailbox().clone()),
@@ -208,13 +212,20 @@ impl SenderCopy<'_> {
         Ok(stored_drafts::insert(tx, self.mailbox(), &record).await?)
     }
 
+    /// The recipients that it was not sent to.
+    fn suppressed(&self) -> Vec<String> {
+        let left_out = self.addressees.iter().filter(|one| matches!(one.route, Route::Suppressed));
+        left_out.map(|one| one.address.clone()).collect()
+    }
+
     /// Keeps what the worker and the mail log need after the commit, and returns what the sender is told.
     fn finish(&self, app: &App, message: QueuedMessage, mail: NewEmail) -> SentMail {
         if message.status == DeliveryStatus::Queued {
             let (record, bytes) = (message.record.clone(), self.message.clone());
             app.outbox().fresh_messages().keep(&self.origin.workspace, record, bytes);
         }
-        let is_accepted = |one: &Addressee| matches!(one.route, Route::Mailbox(_) | Route::Sandbox);
+        let is_accepted =
+            |one: &Addressee| matches!(one.route, Route::Mailbox(_) | Route::Sandbox | Route::Suppressed);
         let status =
             if self.addressees.iter().all(is_accepted) { SendStatus::Sent } else { SendStatus::Queued };
         self.log.record(message.record, message.recipients, self.content.record.size);
@@ -226,6 +237,7 @@ impl SenderCopy<'_> {
             message_id,
             review_id: None,
             scheduled_send_at: None,
+            suppressed: self.suppressed(),
             fix: None,
         }
     }
@@ -293,7 +305,7 @@ pub(crate) fn sent_data(mail: &SentEmail, recipients: &[DeliveryRecord]) -> serd
         "subject": mail.subject,
         "delivery_status": mail.delivery_status,
         "recipients": recipients.iter().map(|one| serde_json::json!({
-            "recipient": one.recipient, "state": one.state, "last_reply": one.reply,
+            "recipient": one.recipient, "state": one.shown_state(), "class": one.class, "last_reply": one.reply,
         })).collect::<Vec<_>>(),
     })
 }

@@ -7,18 +7,24 @@ use std::collections::BTreeSet;
 
 use model::{
     MailboxId, Timestamp,
+    reviews::ReviewFinding,
     send_policies::{
         PolicyFinding, PolicyReason, RecipientMode, RuleAction, SendPolicy,
         gate::{Clearance, GateMessage, GateRecipient, ReviewState, Verdict, decide},
     },
+    suppressions::SuppressionReason,
 };
 use store::{
     Tx,
     correspondents::{self, Direction},
     send_policies::{self, CapScope, CapUse},
+    suppressions,
 };
 
-use super::outgoing_message::OutgoingMessage;
+use super::{
+    outgoing_message::OutgoingMessage,
+    routing::{Addressee, Route},
+};
 use crate::core::{
     app::App,
     error::{Detail, Error, ErrorKind, Result},
@@ -35,6 +41,8 @@ pub(crate) struct NamedRecipient {
     pub(crate) path: String,
     /// In lower case.
     pub(crate) address: String,
+    /// Whether it is a mailbox of this server, so that a bounce of former days says nothing.
+    pub(crate) is_here: bool,
 }
 
 /// The recipients of a message, each once.
@@ -45,11 +53,36 @@ pub(crate) fn recipients(outgoing: &OutgoingMessage) -> Vec<NamedRecipient> {
         for (index, person) in people.iter().enumerate() {
             let address = person.address().as_str().to_lowercase();
             if seen.insert(address.clone()) {
-                all.push(NamedRecipient { path: format!("{name}[{index}]"), address });
+                all.push(NamedRecipient { path: format!("{name}[{index}]"), address, is_here: false });
             }
         }
     }
     all
+}
+
+/// The same, with what is known of their routes.
+pub(super) fn routed_recipients(outgoing: &OutgoingMessage, addressees: &[Addressee]) -> Vec<NamedRecipient> {
+    let here: BTreeSet<String> = addressees
+        .iter()
+        .filter(|one| matches!(one.route, Route::Mailbox(_)))
+        .map(|one| one.address.to_lowercase())
+        .collect();
+    let mut all = recipients(outgoing);
+    for one in &mut all {
+        one.is_here = here.contains(&one.address);
+    }
+    all
+}
+
+/// The outcome of a search, for the message and the policies that it was made for.
+#[derive(Clone, Debug)]
+pub(crate) struct ContentScan {
+    /// The policies: whether each is of the mailbox, and its version.
+    pub(super) versions: Vec<(bool, i64)>,
+    /// Names the message.
+    pub(super) digest: String,
+    /// What was found; nothing if the search failed or took too long.
+    pub(super) findings: Option<Vec<ReviewFinding>>,
 }
 
 /// A message that comes to the gate.
@@ -59,12 +92,17 @@ pub(crate) struct Candidate<'a> {
     pub(crate) id: &'a str,
     pub(crate) recipients: &'a [NamedRecipient],
     pub(crate) review: ReviewState,
+    /// What its contents hold, as far as they were searched.
+    pub(crate) content: Option<&'a ContentScan>,
+    /// Names its contents.
+    pub(crate) digest: &'a str,
     pub(crate) now: Timestamp,
 }
 
 /// A policy, and whose messages count towards its caps.
 struct Layer {
     policy: SendPolicy,
+    version: i64,
     /// All of the workspace, or those of the mailbox.
     of_mailbox: bool,
 }
@@ -79,10 +117,10 @@ impl Gate {
     /// Reads the policies of a mailbox.
     pub(crate) async fn load(tx: &mut Tx, app: &App, mailbox: &MailboxId) -> Result<Self> {
         let floor = &app.settings().send_policy.floor;
-        let mut layers = vec![Layer { policy: floor.clone(), of_mailbox: false }];
+        let mut layers = vec![Layer { policy: floor.clone(), version: 0, of_mailbox: false }];
         for record in send_policies::find(tx, mailbox).await? {
             let of_mailbox = !record.mailbox_id.as_str().is_empty();
-            layers.push(Layer { policy: record.policy.alone(), of_mailbox });
+            layers.push(Layer { policy: record.policy.alone(), version: record.version, of_mailbox });
         }
         layers.retain(|layer| layer.policy != SendPolicy::default());
         Ok(Self { mailbox: mailbox.clone(), layers })
@@ -91,6 +129,24 @@ impl Gate {
     /// Whether every message can leave.
     pub(crate) fn is_open(&self) -> bool {
         self.layers.is_empty()
+    }
+
+    /// Whether contents are searched.
+    pub(super) fn scans(&self) -> bool {
+        self.layers.iter().any(|layer| layer.policy.scan.is_on())
+    }
+
+    /// The versions of the policies.
+    pub(super) fn versions(&self) -> Vec<(bool, i64)> {
+        self.layers.iter().map(|layer| (layer.of_mailbox, layer.version)).collect()
+    }
+
+    /// What was found in a message, if the search was about these contents under these policies.
+    fn findings<'a>(&self, candidate: Candidate<'a>) -> Option<&'a [ReviewFinding]> {
+        let scan = candidate
+            .content
+            .filter(|scan| scan.digest == candidate.digest && scan.versions == self.versions())?;
+        scan.findings.as_deref()
     }
 
     /// How long a message waits for a decision.
@@ -102,6 +158,7 @@ impl Gate {
 
     /// Decides about a message. The mailbox must be locked if it is to be counted.
     pub(crate) async fn decide(&self, tx: &mut Tx, candidate: Candidate<'_>) -> Result<Decision> {
+        let suppressed = self.suppressed(tx, candidate.recipients).await?;
         let known = if self.asks_who_is_known() {
             let addresses: Vec<String> = candidate.recipients.iter().map(|one| one.address.clone()).collect();
             correspondents::find(tx, &addresses).await?
@@ -117,14 +174,29 @@ impl Gate {
                 address: one.address.clone(),
                 was_sent_to: is_known(Direction::Sent, &one.address),
                 was_received_from: is_known(Direction::Received, &one.address),
+                is_suppressed: suppressed.contains(&one.address),
             })
             .collect();
         let capped_until = self.capped_until(tx, candidate, &recipients).await?;
         let Candidate { id, review, now, .. } = candidate;
-        let message = GateMessage { id, recipients: &recipients, capped_until, review, now };
+        let content = self.findings(candidate);
+        let message = GateMessage { id, recipients: &recipients, capped_until, review, content, now };
         let policies: Vec<SendPolicy> = self.layers.iter().map(|layer| layer.policy.clone()).collect();
         let uses = if self.counts() { self.uses(id, &recipients, now) } else { Vec::new() };
-        Ok(Decision { verdict: decide(&policies, &message), uses })
+        Ok(Decision { verdict: decide(&policies, &message), uses, suppressed })
+    }
+
+    /// The recipients that the mailbox must not write to.
+    async fn suppressed(&self, tx: &mut Tx, recipients: &[NamedRecipient]) -> Result<BTreeSet<String>> {
+        let addresses: Vec<String> = recipients.iter().map(|one| one.address.clone()).collect();
+        let mut all = BTreeSet::new();
+        for (address, reason) in suppressions::among(tx, &self.mailbox, &addresses).await? {
+            let is_here = recipients.iter().any(|one| one.is_here && one.address == address);
+            if !is_here || reason != SuppressionReason::HardBounce {
+                all.insert(address);
+            }
+        }
+        Ok(all)
     }
 
     fn asks_who_is_known(&self) -> bool {
@@ -147,7 +219,7 @@ impl Gate {
     }
 
     fn uses(&self, id: &str, recipients: &[GateRecipient], at: Timestamp) -> Vec<CapUse> {
-        let uses = recipients.iter().map(|one| CapUse {
+        let uses = recipients.iter().filter(|one| !one.is_suppressed).map(|one| CapUse {
             message_id: id.to_owned(),
             recipient: one.address.clone(),
             mailbox_id: self.mailbox.clone(),
@@ -168,11 +240,12 @@ impl Gate {
             return Ok(None);
         }
         send_policies::lock_caps(tx).await?;
+        let recipients: Vec<&GateRecipient> = recipients.iter().filter(|one| !one.is_suppressed).collect();
         let count = |recipients: usize| i64::try_from(recipients).unwrap_or(i64::MAX);
         let all = count(recipients.len());
         let new = count(recipients.iter().filter(|one| self.is_new(one)).count());
         let mut until = None;
-        for Layer { policy, of_mailbox } in &self.layers {
+        for Layer { policy, of_mailbox, .. } in &self.layers {
             let caps = &policy.caps;
             let scope = CapScope {
                 mailbox: of_mailbox.then_some(&self.mailbox),
@@ -217,10 +290,24 @@ async fn room_at(
 /// What the gate has decided about a message, and what to count if that is carried out.
 pub(crate) struct Decision {
     pub(crate) verdict: Verdict,
+    /// The recipients that it is not sent to, in lower case.
+    pub(super) suppressed: BTreeSet<String>,
     uses: Vec<CapUse>,
 }
 
 impl Decision {
+    /// Takes the suppressed recipients out of those that the message is sent to.
+    pub(super) fn leave_out_suppressed(&self, addressees: &mut [Addressee]) {
+        if self.suppressed.is_empty() {
+            return;
+        }
+        for one in addressees {
+            if self.suppressed.contains(&one.address.to_lowercase()) {
+                one.route = Route::Suppressed;
+            }
+        }
+    }
+
     /// Counts the message towards caps.
     pub(crate) async fn count(&self, tx: &mut Tx) -> Result<()> {
         Ok(send_policies::count(tx, &self.uses).await?)
@@ -234,10 +321,12 @@ pub(crate) fn clear_without_policies(candidate: Candidate<'_>) -> Result<Clearan
         address: one.address.clone(),
         was_sent_to: false,
         was_received_from: false,
+        is_suppressed: false,
     };
     let recipients: Vec<GateRecipient> = candidate.recipients.iter().map(unknown).collect();
     let Candidate { id, review, now, .. } = candidate;
-    match decide(&[], &GateMessage { id, recipients: &recipients, capped_until: None, review, now }) {
+    let message = GateMessage { id, recipients: &recipients, capped_until: None, review, content: None, now };
+    match decide(&[], &message) {
         Verdict::Send(clearance) => Ok(clearance),
         _ => Err(Error::internal("a message without policies is held back")),
     }
@@ -254,6 +343,14 @@ pub(crate) fn blocked(findings: &[PolicyFinding]) -> Error {
         return error.with_fix("The send policy asks for a review, which this way of sending does not have.");
     }
     error
+}
+
+/// The refusal of a message whose recipients are all suppressed.
+pub(crate) fn all_suppressed(findings: &[PolicyFinding]) -> Error {
+    let details = findings
+        .iter()
+        .map(|finding| Detail::new(finding.path.clone().unwrap_or_default(), finding.code.as_str()));
+    Error::new(ErrorKind::RecipientSuppressed).with_details(details.collect())
 }
 
 /// The refusal of a message that a cap has no room for.

@@ -7,10 +7,13 @@ use mail::{
 use model::{MailboxId, outbound::ReportState, sending::RecipientState};
 use store::{
     Tx,
-    outbound::{self, DeliveryRecord, OutboundRecord},
+    outbound::{self, DeliveryRecord, OutboundRecord, ReportedState},
 };
 
-use super::outcomes::{Change, conclude};
+use super::{
+    bounces,
+    outcomes::{Change, conclude},
+};
 use crate::core::{
     app::{App, ArrivalHook, HookFuture},
     arriving::Arriving,
@@ -57,7 +60,7 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
     let (key, now) = (arriving.key, arriving.now);
     let Some(mail) = lock_reported(tx, &arriving.recipient.mailbox, report).await? else { return Ok(()) };
     let before = outbound::recipients(tx, &mail.id).await?;
-    let mut changes: Vec<(i64, RecipientState, Option<String>)> = Vec::new();
+    let mut changes: Vec<ReportedState> = Vec::new();
     let matching = |address: &str| before.iter().find(|one| same_address(&one.recipient, address));
     match report {
         Report::Delivery(report) => {
@@ -72,7 +75,10 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
                     && may_follow(known.state, state)
                 {
                     let reply = one.diagnostic.clone().or_else(|| one.status.clone());
-                    changes.push((known.position, state, reply));
+                    let said = one.diagnostic.as_deref().unwrap_or_default();
+                    let class = (state == RecipientState::Bounced)
+                        .then(|| bounces::class_of_status(one.status.as_deref(), said));
+                    changes.push(ReportedState { position: known.position, state, reply, class });
                 }
             }
         }
@@ -83,7 +89,8 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
             let about = if named.is_empty() && before.len() == 1 { before.iter().collect() } else { named };
             for known in about {
                 if may_follow(known.state, RecipientState::Complained) {
-                    changes.push((known.position, RecipientState::Complained, None));
+                    let (position, state) = (known.position, RecipientState::Complained);
+                    changes.push(ReportedState { position, state, reply: None, class: None });
                 }
             }
         }
@@ -92,8 +99,8 @@ async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report
     if changes.is_empty() {
         return Ok(());
     }
-    for (position, state, reply) in &changes {
-        outbound::set_state(tx, &mail.id, *position, *state, reply.as_deref(), now).await?;
+    for reported in &changes {
+        outbound::set_state(tx, &mail.id, reported, now).await?;
     }
     // If nothing is queued any more, the incoming report is already in the mailbox: no further one is written.
     let mut mail = mail;

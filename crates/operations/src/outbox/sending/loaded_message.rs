@@ -5,8 +5,10 @@ use store::{
     SystemTx,
     contents::ContentRecord,
     outbound::{self, ClaimedMessage, OutboundRecord},
+    queue::ClaimedDelivery,
 };
 
+use super::attempts;
 use crate::{
     core::{app::App, error::Result, state::outbox::Group},
     inbox::emails::present,
@@ -14,6 +16,9 @@ use crate::{
 
 /// The remaining lease that a handover needs to begin.
 const MIN_LEASE_SECONDS: i64 = 20;
+
+/// How long after a submission a message is sent without a look at the store.
+const MAX_FRESH_SECONDS: u64 = 2;
 
 /// A message to deliver.
 pub(super) struct LoadedMessage {
@@ -31,8 +36,10 @@ enum MessageBytes {
 
 /// The message; `None` when it is gone, or another node has it. Recipients that other nodes have are left out.
 pub(super) async fn load(app: &App, group: &mut Group) -> Result<Option<LoadedMessage>> {
-    // It was claimed after it was submitted, so the claim cannot have expired.
-    if let Some((mail, bytes)) = app.outbox().fresh_messages().take(&group.workspace, &group.outbound) {
+    // It was claimed after it was submitted, so the claim cannot have expired, and no address was suppressed since.
+    if let Some((mail, bytes)) = app.outbox().fresh_messages().take(&group.workspace, &group.outbound)
+        && mail.created_at.seconds_until(app.now()) <= MAX_FRESH_SECONDS
+    {
         return Ok(Some(LoadedMessage { mail, bytes: MessageBytes::Fresh(bytes) }));
     }
     let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
@@ -41,8 +48,13 @@ pub(super) async fn load(app: &App, group: &mut Group) -> Result<Option<LoadedMe
     let read =
         async move |tx: &mut SystemTx| outbound::find_claimed(tx.enter(&workspace), &id, &node, until).await;
     let found = app.db().system_read(read).await?;
-    let Some(ClaimedMessage { mail, content, claimed }) = found else { return Ok(None) };
+    let Some(ClaimedMessage { mail, content, claimed, suppressed }) = found else { return Ok(None) };
     group.records.retain(|record| claimed.contains(&record.position));
+    let is_suppressed = |record: &mut ClaimedDelivery| suppressed.contains(&record.position);
+    let left_out: Vec<ClaimedDelivery> = group.records.extract_if(.., is_suppressed).collect();
+    if !left_out.is_empty() {
+        attempts::record_suppressed(app, group, &mail, left_out).await?;
+    }
     let bytes = MessageBytes::Stored(Box::new(content));
     Ok((!group.records.is_empty()).then_some(LoadedMessage { mail, bytes }))
 }

@@ -22,7 +22,7 @@ use store::{
     vault::DataKey,
 };
 
-use super::copies::sent_data;
+use super::{bounces, copies::sent_data};
 use crate::core::{app::App, error::Result, events::NewEvent};
 
 /// What a queued outcome takes in memory, about: the answer of another server for each recipient.
@@ -104,7 +104,7 @@ impl Change<'_> {
     /// Whether its sender is to be notified of a failure from now on.
     fn needs_report(&self) -> bool {
         let mail = self.mail;
-        let bounced = self.after.iter().any(|one| one.state == RecipientState::Bounced);
+        let bounced = self.after.iter().any(DeliveryRecord::is_failed);
         let tells = mail.kind == OutboundKind::Email && bounced && mail.mailbox_id.is_some();
         tells && mail.report == ReportState::None && self.status() != DeliveryStatus::Queued
     }
@@ -125,6 +125,9 @@ pub(super) async fn conclude(tx: &mut Tx, app: &App, changes: &[Change<'_>]) -> 
     for change in changes.iter().filter(|change| change.needs_report()) {
         outbound::set_report(tx, &change.mail.id, ReportState::Due).await?;
         tx.wake(Topic::Queue, None);
+    }
+    for change in changes {
+        bounces::suppress(tx, app, change.mail, (change.before, change.after), change.now).await?;
     }
     let shown = changes.iter().filter_map(|change| Some((change, change.email()?)));
     let statuses: Vec<_> =
@@ -153,6 +156,8 @@ fn event_types(change: &Change<'_>) -> Vec<EventType> {
     let newly = |state: RecipientState| {
         before.iter().zip(after).any(|(old, new)| new.state == state && old.state != state)
     };
+    let newly_failed =
+        before.iter().zip(after).any(|(old, new)| new.is_failed() && old.state != RecipientState::Bounced);
     let first_delay = before
         .iter()
         .zip(after)
@@ -164,7 +169,7 @@ fn event_types(change: &Change<'_>) -> Vec<EventType> {
         (first_delay, EventType::MessageDeferred),
         (done, EventType::MessageSent),
         (newly(RecipientState::Delivered), EventType::MessageDelivered),
-        (newly(RecipientState::Bounced), EventType::MessageBounced),
+        (newly_failed, EventType::MessageBounced),
         (newly(RecipientState::Complained), EventType::MessageComplained),
     ];
     kinds.into_iter().filter(|(tells, _)| *tells).map(|(_, kind)| kind).collect()

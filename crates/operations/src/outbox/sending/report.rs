@@ -7,9 +7,7 @@ use mail::{
     compose::Person,
     reports::{self, Action, Notice},
 };
-use model::{
-    EmailId, WorkspaceId, emails::SenderAuthentication, outbound::ReportState, sending::RecipientState,
-};
+use model::{EmailId, WorkspaceId, emails::SenderAuthentication, outbound::ReportState};
 use store::{
     contents,
     mailboxes::{self, MailboxName, MailboxRecord},
@@ -101,7 +99,7 @@ async fn load(app: &App, workspace: &WorkspaceId, id: &str) -> Result<Option<Fai
 impl FailedMessage {
     fn notice(&self, app: &App) -> Result<Vec<u8>> {
         let host = &app.settings().hostname;
-        let bounced = self.recipients.iter().filter(|one| one.state == RecipientState::Bounced);
+        let bounced = self.recipients.iter().filter(|one| one.is_failed());
         let recipients: Vec<reports::Recipient> = bounced
             .map(|one| reports::Recipient {
                 final_recipient: one.recipient.clone(),

@@ -10,7 +10,7 @@ use model::{
 };
 use store::outbound::DeliveryRecord;
 
-use super::{origin::Origin, outgoing_message::OutgoingMessage};
+use super::{bounces, origin::Origin, outgoing_message::OutgoingMessage};
 use crate::{
     core::{
         app::App,
@@ -36,12 +36,17 @@ pub(super) enum Route {
     Out(String),
     /// To the sandbox.
     Sandbox,
+    /// Nowhere: the address is suppressed.
+    Suppressed,
 }
+
+/// What stands in place of a reply where an address is suppressed.
+pub(super) const SUPPRESSED_REPLY: &str = "Not sent: this address is suppressed";
 
 /// A recipient of a message.
 #[derive(Clone)]
 pub(super) struct Addressee {
-    address: String,
+    pub(super) address: String,
     line: RecipientLine,
     pub(super) route: Route,
 }
@@ -56,7 +61,9 @@ impl Addressee {
             Route::Deferred(reply) => (State::Queued, Some(reply.as_str()), ""),
             Route::Out(destination) => (State::Queued, None, destination.as_str()),
             Route::Sandbox => (State::Sandboxed, Some("250 2.1.5 Kept in the sandbox"), ""),
+            Route::Suppressed => (State::Bounced, Some(SUPPRESSED_REPLY), ""),
         };
+        let suppressed = matches!(self.route, Route::Suppressed);
         let tried = state != State::Queued;
         DeliveryRecord {
             position,
@@ -64,11 +71,16 @@ impl Addressee {
             line: self.line,
             destination: destination.to_owned(),
             state,
-            attempts: i64::from(tried),
+            attempts: i64::from(tried && !suppressed),
             next_attempt_at: (!tried).then_some(now),
-            last_attempt_at: tried.then_some(now),
+            last_attempt_at: (tried && !suppressed).then_some(now),
             finished_at: tried.then_some(now),
             reply: reply.map(ToOwned::to_owned),
+            class: match (&self.route, reply) {
+                (Route::Refused(_) | Route::Deferred(_), Some(reply)) => Some(bounces::class_of(reply)),
+                _ => None,
+            },
+            suppressed,
         }
     }
 }

@@ -11,7 +11,7 @@ use model::{
     EmailId, MailboxId, ReviewId, Timestamp, WorkspaceId,
     drafts::DraftState,
     emails::{InboundProvider, SenderAuthentication},
-    reviews::{ReviewState, SendRequest},
+    reviews::{ReviewFinding, ReviewState, SendRequest},
     send_policies::{
         SendPolicy,
         gate::{Clearance, ReviewState as Standing, Verdict},
@@ -21,8 +21,9 @@ use model::{
 use store::{SystemTx, Tx, drafts as stored_drafts, emails, mailboxes, reviews, send_policies, workspaces};
 
 use super::{
+    content,
     copies::{self, SenderCopy},
-    gate::{self, Candidate, Decision, Gate, NamedRecipient},
+    gate::{self, Candidate, ContentScan, Decision, Gate, NamedRecipient},
     origin::Origin,
     outgoing_message::{OutgoingMessage, SizeLimit},
     quota::{self, CountedMessage},
@@ -60,6 +61,9 @@ pub(crate) struct Submission {
     draft: Option<LoadedDraft>,
     /// Each recipient once, as the gate of send policies compares them.
     named: Vec<NamedRecipient>,
+    /// What its contents hold, if a policy asks.
+    scan: Option<ContentScan>,
+    digest: String,
     asked: Asked,
     /// Until when this node has it claimed from the start.
     claimed_until: Option<Timestamp>,
@@ -159,6 +163,10 @@ impl Submission {
             Some(loaded) if keeps_id => loaded.record.email_id.clone(),
             _ => app.new_id(),
         };
+        let named = gate::routed_recipients(&outgoing, &addressees);
+        let digest = waiting_copy::digest(&prepared.hash, &outgoing);
+        let scan = content::scan(app, &origin, &outgoing).await?;
+        let scan = scan.map(|scan| ContentScan { digest: digest.clone(), ..scan });
         Ok(Self {
             id,
             now,
@@ -168,7 +176,9 @@ impl Submission {
             contents,
             external,
             draft,
-            named: gate::recipients(&outgoing),
+            named,
+            scan,
+            digest,
             origin,
             outgoing,
             asked,
@@ -183,9 +193,8 @@ impl Submission {
     }
 
     /// Names it as it is: what is sent and to whom.
-    pub(crate) fn digest(&self) -> Result<String> {
-        let content = self.content(&self.origin.workspace)?;
-        Ok(waiting_copy::digest(&content.record.id, &self.outgoing))
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The mailbox that it is sent from.
@@ -234,7 +243,9 @@ impl Submission {
         let Some(first) = submissions.first() else { return Ok(Vec::new()) };
         let workspace = &first.origin.workspace;
         let mailboxes: BTreeSet<&MailboxId> = submissions.iter().map(|one| one.mailbox()).collect();
-        if send_policies::any(tx.enter(workspace), &mailboxes).await? {
+        let named = submissions.iter().flat_map(|one| one.named.iter().map(|one| one.address.clone()));
+        let addresses: Vec<String> = named.collect();
+        if send_policies::any(tx.enter(workspace), &mailboxes, &addresses).await? {
             return Self::commit_with_policies(submissions, tx, app).await;
         }
         let tx = tx.enter(workspace);
@@ -252,7 +263,7 @@ impl Submission {
         copies::store_all(tx, app, &own?).await
     }
 
-    /// The same after a policy was set since they were prepared. Several are refused, so that each is submitted alone.
+    /// The same after a policy was set since they were prepared, or where an address is suppressed. Several are refused, so that each is submitted alone.
     async fn commit_with_policies(
         submissions: &[Arc<Self>],
         tx: &mut SystemTx,
@@ -279,10 +290,12 @@ impl Submission {
         } else {
             workspaces::lock(tx.enter(&own)).await?;
         }
-        let addressees = self.lock_mailboxes(tx).await?;
+        let mut addressees = self.lock_mailboxes(tx).await?;
         let standing = self.standing(tx.enter(&own)).await?;
         let decision = gate.decide(tx.enter(&own), self.candidate(standing)).await?;
+        decision.leave_out_suppressed(&mut addressees);
         let waiting = match &decision.verdict {
+            Verdict::Suppressed(findings) => return Err(gate::all_suppressed(findings)),
             Verdict::Block(findings) if standing == Standing::Approved => {
                 return Err(gate::blocked(findings).of_kind(ErrorKind::ReviewBlocked));
             }
@@ -292,7 +305,9 @@ impl Submission {
                 return Ok(SubmitOutcome::NotBefore(*end, Deferral::QuietHours));
             }
             Verdict::Schedule(end) => WaitingFor::Time(*end, self.approved_in()),
-            Verdict::Review(reasons) => WaitingFor::Review(reasons.clone(), gate.hold_seconds(app)),
+            Verdict::Review(reasons) => {
+                WaitingFor::Review(reasons.clone(), self.findings(), gate.hold_seconds(app))
+            }
             Verdict::Send(clearance) => match self.asked.approval {
                 ApprovalState::Approved(_, Some(at)) if at > self.now => {
                     WaitingFor::Time(at, self.approved_in())
@@ -317,7 +332,19 @@ impl Submission {
 
     /// What the gate is shown of the message.
     fn candidate(&self, review: Standing) -> Candidate<'_> {
-        Candidate { id: self.id.as_str(), recipients: &self.named, review, now: self.now }
+        Candidate {
+            id: self.id.as_str(),
+            recipients: &self.named,
+            review,
+            content: self.scan.as_ref(),
+            digest: &self.digest,
+            now: self.now,
+        }
+    }
+
+    /// What a reviewer is shown of its contents.
+    fn findings(&self) -> Vec<ReviewFinding> {
+        self.scan.as_ref().and_then(|scan| scan.findings.clone()).unwrap_or_default()
     }
 
     /// Whether a person has approved the message, or can be asked to.

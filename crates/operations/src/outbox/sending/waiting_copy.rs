@@ -8,7 +8,7 @@ use model::{
     drafts::DraftState,
     events::EventType,
     folders::SystemFolder,
-    reviews::{ReviewState, SendRequest},
+    reviews::{ReviewFinding, ReviewState, SendRequest},
     send_policies::PolicyFinding,
     sending::{SendStatus, SentMail},
 };
@@ -41,8 +41,8 @@ const SCHEDULED: &str = "It leaves by itself when the quiet hours end. Do not se
 
 /// What a message waits for.
 pub(super) enum WaitingFor {
-    /// A person's decision, for these reasons and at most for so many seconds.
-    Review(Vec<PolicyFinding>, i64),
+    /// A person's decision, for these reasons, with what was found in the contents, and at most for so many seconds.
+    Review(Vec<PolicyFinding>, Vec<ReviewFinding>, i64),
     /// A time; with the review in which it was approved.
     Time(Timestamp, Option<ReviewId>),
 }
@@ -105,9 +105,10 @@ pub(super) async fn store(
         message_id: stored.message_id.clone(),
         review_id: None,
         scheduled_send_at: at,
+        suppressed: Vec::new(),
         fix: Some(SCHEDULED.to_owned()),
     };
-    let (WaitingFor::Review(reasons, hold_seconds), Some(id)) = (waiting, review) else {
+    let (WaitingFor::Review(reasons, findings, hold_seconds), Some(id)) = (waiting, review) else {
         stored_drafts::wake(tx);
         return Ok(sent);
     };
@@ -117,7 +118,7 @@ pub(super) async fn store(
         email_id: copy.id.clone(),
         state: ReviewState::Pending,
         reasons,
-        findings: Vec::new(),
+        findings,
         requested_by: request.by.clone(),
         request: request.clone(),
         digest: digest(&copy.content.record.id, copy.outgoing),

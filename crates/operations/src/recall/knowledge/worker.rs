@@ -12,7 +12,7 @@ use store::{
 };
 use tracing::Instrument;
 
-use super::{extract, open};
+use super::open;
 use crate::{
     core::{
         app::App,
@@ -20,6 +20,7 @@ use crate::{
         ports::Urgency,
         supervisor::{ClaimGuard, isolate},
     },
+    inbox::extract,
     recall::memory::passages,
 };
 

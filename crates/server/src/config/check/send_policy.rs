@@ -1,9 +1,11 @@
 //! The options of send policies: the floor that all messages must satisfy, and how reviews go.
 
+use std::time::Duration;
+
 use model::{
     send_policies::{
         AddressPattern, HoldOutcome, HoldRules, QuietAction, QuietHours, RecipientMode, RecipientRules,
-        ReviewMode, RuleAction, ScanRules, SendCaps, SendPolicy,
+        ReviewMode, RuleAction, ScanAction, ScanRules, SendCaps, SendPolicy,
     },
     workspaces::is_timezone,
 };
@@ -19,14 +21,25 @@ impl Reader<'_> {
             floor: self.send_policy_floor(),
             hold_seconds: (hold_seconds > 0).then_some(hold_seconds),
             undo_seconds: self.number("send_policy.undo_seconds", 0..=3600),
+            scan_timeout: Some(Duration::from_millis(
+                u64::try_from(self.number("send_policy.scan_milliseconds", 1..=60_000)).unwrap_or_default(),
+            )),
             second_person: self.flag("review.second_person"),
         }
     }
 
     fn send_policy_floor(&mut self) -> SendPolicy {
-        for kind in ["secrets", "personal", "other_correspondents", "attachments"] {
-            self.choice(&format!("send_policy.scan.{kind}"), &["off"]);
-        }
+        self.choice("send_policy.scan.other_correspondents", &["off"]);
+        let mut scan = |kind: &str| {
+            let action = self.parsed(&format!("send_policy.scan.{kind}"), str::parse::<ScanAction>);
+            action.unwrap_or_default()
+        };
+        let scan = ScanRules {
+            secrets: scan("secrets"),
+            personal: scan("personal"),
+            attachments: scan("attachments"),
+            ..ScanRules::default()
+        };
         self.choice("send_policy.hold.then", &[HoldOutcome::Reject.as_str()]);
         let mode = self.parsed("send_policy.recipients.mode", str::parse::<RecipientMode>);
         let new_recipient = self.parsed("send_policy.new_recipient", str::parse::<RuleAction>);
@@ -45,7 +58,7 @@ impl Reader<'_> {
                 per_recipient_per_day: self.cap("send_policy.caps.per_recipient_per_day"),
             },
             quiet_hours: self.quiet_hours(),
-            scan: ScanRules::default(),
+            scan,
             review: review.unwrap_or_default(),
             hold: HoldRules { hours: self.number("send_policy.hold.hours", 1..=720), ..HoldRules::default() },
         }

@@ -169,6 +169,7 @@ impl Toolbox<'_> {
             thread_id: None,
             source_draft_id: None,
             headers: std::collections::BTreeMap::new().into(),
+            unsubscribe: None,
         };
         let call = self.once(&sending::SEND, &wanted)?;
         let outcome = sending::send(self.app, &call, self.mailbox(), mail, false).await;

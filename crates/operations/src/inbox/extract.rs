@@ -1,5 +1,7 @@
 //! The text of a document: what a reader would see, whatever its format.
 
+mod pdf;
+
 use std::fmt::Write as _;
 
 use bytes::Bytes;
@@ -9,7 +11,7 @@ use mail::{
 };
 use model::knowledge::DocumentType;
 
-use super::pdf::{self, ExtractError};
+pub(crate) use self::pdf::ExtractError;
 
 /// Bytes of HTML per piece: what the safe-text module takes.
 const HTML_PIECE_BYTES: usize = 1 << 20;
@@ -22,7 +24,7 @@ const MAX_GROWTH: usize = 20;
 const MIN_TEXT_LIMIT_BYTES: usize = 64 << 10;
 
 /// Extracts the text of a document. Takes as long as the document is large: not for an async thread.
-pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, ExtractError> {
+pub(crate) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, ExtractError> {
     let max_bytes = max_text(bytes.len());
     let text = match kind {
         DocumentType::Text | DocumentType::Markdown => SafeText::from_plain(&decode(bytes)?).into_string(),

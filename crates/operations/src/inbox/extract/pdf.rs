@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 32 << 20;
 const MIN_SPACE_WIDTH: f32 = 180.0;
 
 /// Why a document has no text, for its owner.
-pub(super) type ExtractError = String;
+pub(crate) type ExtractError = String;
 
 /// The text of a PDF; reading stops at most one page after the limit.
 pub(super) fn text(bytes: &Bytes, max_bytes: usize) -> Result<String, ExtractError> {
