@@ -158,6 +158,13 @@ pub(crate) async fn add_review(tenant: &Tenant, sender: &Caller, mailbox: &str) 
     sent["review_id"].as_str().unwrap().to_owned()
 }
 
+/// An address that a mailbox does not write to.
+async fn add_suppression(tenant: &Tenant, workspace: &str, mailbox: &str) -> String {
+    let body = json!({ "address": "stopped@remote.test", "mailbox_id": mailbox });
+    let made = tenant.key.post(&format!("{workspace}/suppressions"), body).await.ok();
+    made["id"].as_str().unwrap().to_owned()
+}
+
 impl World {
     pub(crate) async fn new(server: &Server, plan: Plan) -> Self {
         Self::with(server, plan, true).await
@@ -196,13 +203,12 @@ impl World {
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = add_task(server, &tenant, &mailbox).await;
         let review = add_review(&tenant, &tenant.key, &inside).await;
-        let stopped = json!({ "address": "stopped@remote.test", "mailbox_id": public_id });
-        let stopped = tenant.key.post(&format!("{workspace}/suppressions"), stopped).await.ok();
+        let stopped = add_suppression(&tenant, &workspace, &public_id).await;
         let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
         let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![
             ("reviewId", review),
-            ("suppressionId", stopped["id"].as_str().unwrap().to_owned()),
+            ("suppressionId", stopped),
             ("triagerId", triager["id"].as_str().unwrap().to_owned()),
             ("taskId", task),
             ("blobId", memory["blobId"].as_str().unwrap().to_owned()),

@@ -1,5 +1,7 @@
 //! Suppressions: addresses that a workspace or a mailbox does not write to any more.
 
+use std::fmt::Write as _;
+
 use model::{EmailId, MailboxId, SuppressionId, Timestamp, suppressions::SuppressionReason};
 
 use crate::{
@@ -130,7 +132,7 @@ pub async fn list(
     );
     let nothing = MailboxId::from("-");
     if let Some(mailboxes) = &filter.mailboxes {
-        sql.push_str(&format!(" AND mailbox_id IN ({})", long_list_placeholders(6, mailboxes.len())));
+        let _ = write!(sql, " AND mailbox_id IN ({})", long_list_placeholders(6, mailboxes.len()));
         params.extend(long_list_params(mailboxes, &nothing));
     }
     sql.push_str(" ORDER BY id DESC LIMIT $5");

@@ -269,8 +269,7 @@ fn show(verdict: Verdict, now: model::Timestamp) -> PolicyCheck {
         Verdict::Send(_) => (PolicyVerdict::Send, Vec::new(), None, None),
         Verdict::Schedule(at) => (PolicyVerdict::Schedule, whole(PolicyReason::QuietHours), Some(at), None),
         Verdict::Review(reasons) => (PolicyVerdict::Review, reasons, None, None),
-        Verdict::Block(reasons) => (PolicyVerdict::Block, reasons, None, None),
-        Verdict::Suppressed(reasons) => (PolicyVerdict::Block, reasons, None, None),
+        Verdict::Block(reasons) | Verdict::Suppressed(reasons) => (PolicyVerdict::Block, reasons, None, None),
         Verdict::Capped(until) => {
             let seconds = now.seconds_until(until).max(1);
             (PolicyVerdict::Block, whole(PolicyReason::CapReached), None, Some(seconds))

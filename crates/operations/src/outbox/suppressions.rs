@@ -139,7 +139,7 @@ fn address(text: &str) -> Result<String> {
 }
 
 /// The mailbox that a request names, where its scope asks for one.
-fn named_mailbox<'a>(input: &'a NewSuppression) -> Result<Option<&'a str>> {
+fn named_mailbox(input: &NewSuppression) -> Result<Option<&str>> {
     match (input.scope, input.mailbox_id.as_deref()) {
         (Some(SuppressionScope::Mailbox), None) => {
             Err(Error::invalid("mailbox_id", "is required where the scope is mailbox"))

@@ -128,6 +128,7 @@ fn a_clearance_is_for_one_message_and_its_recipients() {
 // rules: LEAK-1, LEAK-4, LEAK-5
 #[test]
 fn findings_are_refused_or_reviewed_as_the_strictest_policy_says() {
+    use ReviewState::{Approved, Impossible, Possible};
     let finding =
         |kind, place: &str| ReviewFinding { kind, place: place.to_owned(), masked: "…".to_owned() };
     let found = [finding(FindingKind::Secret, "text"), finding(FindingKind::Personal, "attachments[0]")];
@@ -144,7 +145,6 @@ fn findings_are_refused_or_reviewed_as_the_strictest_policy_says() {
             other => panic!("{other:?}"),
         }
     };
-    use ReviewState::{Approved, Impossible, Possible};
     let off = json!({});
     assert!(judge(off.clone(), Some(&found), Possible).starts_with("review"));
     assert_eq!(judge(off.clone(), Some(&found[..1]), Possible), "send");

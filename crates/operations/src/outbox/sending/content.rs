@@ -52,10 +52,7 @@ pub(crate) async fn scan(
         return Ok(None);
     }
     let timeout = app.settings().send_policy.scan_timeout.unwrap_or(SCAN_TIMEOUT);
-    let findings = match tokio::time::timeout(timeout, search(outgoing)).await {
-        Ok(found) => found,
-        Err(_) => None,
-    };
+    let findings = tokio::time::timeout(timeout, search(outgoing)).await.unwrap_or_default();
     if findings.is_none() {
         tracing::warn!(mailbox = %origin.mailbox.id, "contents not searched; asking for a review");
     }
