@@ -165,6 +165,13 @@ async fn add_suppression(tenant: &Tenant, workspace: &str, mailbox: &str) -> Str
     made["id"].as_str().unwrap().to_owned()
 }
 
+/// A webhook for messages that arrive.
+async fn add_hook(tenant: &Tenant, workspace: &str) -> String {
+    let hook = json!({ "url": "https://hooks.example.org/in", "event_types": ["message.received"] });
+    let made = tenant.key.post(&format!("{workspace}/webhooks"), hook).await.ok();
+    made["id"].as_str().unwrap().to_owned()
+}
+
 impl World {
     pub(crate) async fn new(server: &Server, plan: Plan) -> Self {
         Self::with(server, plan, true).await
@@ -183,9 +190,7 @@ impl World {
         let invite = json!({ "email": "friend@people.test" });
         let invite = tenant.key.post(&format!("{workspace}/invites"), invite).await.ok();
         tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
-        let hook = json!({ "url": "https://hooks.example.org/in", "event_types": ["message.received"] });
-        let hook = tenant.key.post(&format!("{workspace}/webhooks"), hook).await.ok();
-        let hook = hook["id"].as_str().unwrap().to_owned();
+        let hook = add_hook(&tenant, &workspace).await;
         let trial = format!("{workspace}/webhooks/{hook}/test");
         let delivery = tenant.key.send(Method::POST, &trial, None).await.ok();
         let domain = if has_domain { add_domain(&tenant, &workspace).await } else { None };
