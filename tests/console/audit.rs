@@ -93,6 +93,12 @@ async fn change_workspace(forms: &mut Forms<'_>) {
     forms.send("/console/settings", &[], &settings, "updateWorkspace").await;
     let policy = [("mode", "open"), ("review", "none"), ("hours", "72")];
     forms.send("/console/send-policy", &[], &policy, "setSendPolicy").await;
+    let address = [("address", "no@remote.test")];
+    forms.send("/console/suppressions", &[], &address, "createSuppression").await;
+    let list = forms.person.tenant.key.get(&path(forms.person, "suppressions")).await.ok();
+    let id = list["suppressions"][0]["id"].as_str().unwrap();
+    let reason = [("reason", "It was a typo")];
+    forms.send("/console/suppressions/{id}/remove", &[id], &reason, "deleteSuppression").await;
     forms.send("/console/reviews/watch", &[], &[("on", "1")], "watchReviews").await;
     let code = [("code", "abc"), ("payout_email", "ada@people.test")];
     forms.send("/console/affiliate", &[], &code, "signUpAffiliate").await;
@@ -188,6 +194,8 @@ const OTHERS: &[&str] = &[
     "/console/m/{mailbox}/undo",
     "/console/members/{account}/remove",
     "/console/members/{account}/role",
+    // In `tests/console/suppressions.rs`.
+    "/console/suppressions/import",
     // In `tests/console/reviews.rs`, over the operations of the API.
     "/console/reviews/decide",
     "/console/reviews/undo",

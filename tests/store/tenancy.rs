@@ -142,6 +142,9 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     for sql in [
         "INSERT INTO send_policy (workspace_id, mailbox_id, policy, version, updated_at)
            VALUES ($1, '', '{}', 1, $2)".to_owned(),
+        "INSERT INTO suppression (workspace_id, id, address, mailbox_id, reason, created_at)
+           VALUES ($1, 'sup', 'a@remote.test', '', 'manual', $2)"
+            .to_owned(),
         "INSERT INTO cap_use (workspace_id, message_id, recipient, mailbox_id, is_new, at)
            VALUES ($1, 'use', 'a@remote.test', 'mbx', 0, $2)".to_owned(),
         format!("INSERT INTO review (workspace_id, id, mailbox_id, email_id, state, reasons, findings, requested_by,

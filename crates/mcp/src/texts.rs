@@ -13,8 +13,9 @@ pub(crate) fn argument(name: &str) -> Option<&'static str> {
         "workspaceId" | "limit" | "cursor" | "page" | "emailId" | "threadId" | "draftId" | "folderId"
         | "labelId" | "triagerId" | "webhookId" | "conversationId" | "documentId" | "connectionId"
         | "scheduledSendId" | "attachmentId" | "taskId" | "domainId" | "inviteId" | "memberId"
-        | "deliveryId" | "keyId" | "reviewId" | "sortColumn" | "sortDirection" | "name" | "subject"
-        | "from" | "category" | "is_read" | "is_starred" | "has_attachment" | "starred" | "is_urgent" => "",
+        | "deliveryId" | "keyId" | "reviewId" | "suppressionId" | "sortColumn" | "sortDirection" | "name"
+        | "subject" | "from" | "category" | "is_read" | "is_starred" | "has_attachment" | "starred"
+        | "is_urgent" => "",
         "to" => "Address, `Name <address>`, or a list.",
         "cc" | "bcc" => "As `to`.",
         "html" => "HTML body, instead of `text`.",

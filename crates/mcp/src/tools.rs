@@ -254,7 +254,20 @@ fn described(name: &str, mut property: Value) -> Value {
         }
         None => {}
     }
+    if name == "attachments" {
+        strip_field_texts(&mut property);
+    }
     property
+}
+
+/// Removes what is said of the fields of a list's objects: the text of the list says enough, and five tools have it.
+fn strip_field_texts(list: &mut Value) {
+    let fields = list["items"]["properties"].as_object_mut().into_iter().flatten();
+    for (_, field) in fields {
+        if let Some(field) = field.as_object_mut() {
+            field.remove("description");
+        }
+    }
 }
 
 fn description(operation: &Operation, destructive: bool) -> String {

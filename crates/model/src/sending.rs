@@ -347,7 +347,7 @@ pub struct NewMail {
     #[garde(dive)]
     #[serde(default)]
     pub headers: Headers,
-    /// How the recipient, who must be the only one, can unsubscribe.
+    /// Lets the recipient unsubscribe. It must be the only one.
     #[serde(default, deserialize_with = "optional_object")]
     pub unsubscribe: Option<Unsubscribe>,
 }

@@ -64,11 +64,10 @@ pub struct NewSuppression {
     /// The address.
     #[garde(length(min = 3, max = 320))]
     pub address: String,
-    /// Whose messages are to be stopped: `mailbox` needs `mailbox_id`. Without it those of all mailboxes, unless `mailbox_id`
-    /// names one.
+    /// Whose messages stop. Without it those of all mailboxes, unless `mailbox_id` names one, which `mailbox` needs.
     #[serde(default)]
     pub scope: Option<SuppressionScope>,
-    /// The mailbox, by any of its names.
+    /// A mailbox, by any of its names.
     #[garde(length(min = 1, max = 320))]
     #[serde(default)]
     pub mailbox_id: Option<String>,
@@ -94,14 +93,14 @@ pub struct SuppressionRemoval {
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
 pub struct SuppressionQuery {
-    /// Only addresses that contain this text.
+    /// Part of the address.
     #[garde(length(min = 1, max = 320))]
     #[serde(default)]
     pub q: Option<String>,
-    /// Only those with this reason.
+    /// Why.
     #[serde(default)]
     pub reason: Option<SuppressionReason>,
-    /// Only those that stop messages of this mailbox, by any of its names: its own, and those of the workspace.
+    /// A mailbox. Those that stop its messages: its own, and those of the workspace.
     #[garde(length(min = 1, max = 320))]
     #[serde(default)]
     pub mailbox_id: Option<String>,
@@ -130,9 +129,9 @@ pub struct SuppressionPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unsubscribe {
-    /// Who takes care of it.
+    /// `managed`. This service takes care of it.
     pub mode: UnsubscribeMode,
-    /// Whose messages stop when the recipient does: those of the mailbox, or of the whole workspace.
+    /// Whose messages stop. Those of the mailbox unless it says otherwise.
     #[serde(default = "of_mailbox")]
     pub scope: SuppressionScope,
 }

@@ -30,14 +30,14 @@ use crate::{
 /// Lists suppressions.
 pub const LIST: Operation = Operation::read(
     "listSuppressions",
-    "Lists the addresses that are not written to any more, newest first: they bounced, complained, unsubscribed, or were added.",
+    "Lists suppressed addresses, newest first. They bounced, complained, unsubscribed, or were added, and are not written to.",
 )
 .visible()
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Suppresses an address.
 pub const CREATE: Operation = Operation::write(
     "createSuppression",
-    "Suppresses an address: it is not written to any more by the workspace, or by one mailbox. One that is suppressed already is returned.",
+    "Suppresses an address for the workspace, or for one mailbox. One that is suppressed already is returned.",
 )
 .visible()
 .created()

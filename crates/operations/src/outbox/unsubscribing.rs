@@ -26,7 +26,7 @@ use crate::core::{
 };
 
 /// Where the links lead, below the public URL.
-pub const PATH: &str = "/unsubscribe";
+const PATH: &str = "/unsubscribe";
 /// The migration that programs must know to read the event of an unsubscription.
 const SCHEMA: i64 = 40;
 const LIST_UNSUBSCRIBE: &str = "List-Unsubscribe";

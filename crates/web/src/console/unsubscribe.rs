@@ -20,10 +20,12 @@ use super::{
 };
 use crate::State;
 
+/// Below the path that links are made with.
+const HERE: &str = "/unsubscribe/{token}";
 const TITLE: &str = "Unsubscribe";
 
 pub(super) fn routes() -> Router<State> {
-    Router::new().route(&format!("{}/{{token}}", unsubscribing::PATH), get(look).post(unsubscribe))
+    Router::new().route(HERE, get(look).post(unsubscribe))
 }
 
 #[derive(Template)]
